@@ -41,7 +41,7 @@ fuzz: build ; BARNABAS_FUZZ=1000000 $(INSTALLED) tests/property/test_malformed_m
 vectors: ; mvn -q -B -f tests/differential/kafka_vectors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 assignors: ; mvn -q -B -f tests/differential/kafka_assignors/pom.xml compile exec:java -Dexec.args=tests/fixtures/kafka-4.3
 answers: build ; BARNABAS_WRITE_ANSWERS=1 $(INSTALLED) tests/interop/test_answers_of_kafka.py tests/interop/spark/test_recorded_answers.py
-requests: build ; PYTHONPATH=tests $(BIN)/python -m support.record_requests
+requests: build ; PYTHONPATH=tests $(BIN)/python -m support.wire.record_requests
 clients: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) $(WORKERS) tests/scenario/clients/test_checklist.py
 wheel: .venv ; rm -rf build/lib* && $(PIP) wheel -q --no-deps -w dist . && du -h dist/*.whl
 build: .venv/.built

@@ -16,7 +16,7 @@ from broker_load import Latency
 from broker_pair import MB, Broker, memory_mb, topic
 from broker_rows import Answer, less_is_better
 from broker_scene import Scene
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 CONNECTIONS = 1_000
 QUICK_CONNECTIONS = 200

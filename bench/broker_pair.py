@@ -20,10 +20,10 @@ from barnabas.protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools, kafka_tools
-from support.our_broker import OurBroker
-from support.wire_client import WireClient
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools, kafka_tools
+from support.process.our_broker import OurBroker
+from support.wire.client import WireClient
 
 T = TypeVar("T")
 Broker = OurBroker | KafkaBroker

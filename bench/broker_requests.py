@@ -23,7 +23,7 @@ from barnabas.records.builder import build_batch
 from broker_pair import Broker, cpu_seconds, topic
 from broker_rows import Answer, less_is_better, more_is_better
 from broker_scene import Scene
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 # The last version that names topics; ids would have to be asked for.
 VERSION = 12

@@ -15,7 +15,7 @@ from broker_pair import Broker, create_topic, make_pair
 from broker_requests import VERSION, await_leader, one_record
 from broker_rows import Answer, less_is_better
 from broker_scene import Scene
-from support.wire_client import ConnectionClosed, WireClient
+from support.wire.client import ConnectionClosed, WireClient
 
 AIM = 10.0
 TOPIC = "start"

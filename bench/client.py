@@ -25,7 +25,7 @@ import barnabas
 from barnabas.base.kernels import compiled_kernels
 from broker_rows import Answer, more_is_better
 from report import Options, machine, parse_options, report
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 ROUNDS = 3
 QUICK_ROUNDS = 1

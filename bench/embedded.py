@@ -32,8 +32,8 @@ from broker_pair import JAVA_OPTIONS, create_topic, find_kafka, memory_mb
 from broker_requests import VERSION, await_leader, one_record
 from broker_rows import PEER, Answer
 from report import Row, machine, parse_options, report
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools
 
 TOPIC = "first"
 ROUNDS, QUICK_ROUNDS = 15, 3

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatTopicPartitions,
 )
 from groups_load import Group, Line, Turn, close_all, disband, frame_of, opened, stabilise
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 VERSION = 1
 METADATA_VERSION = 12

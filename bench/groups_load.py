@@ -19,7 +19,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import encode_request
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.group_offsets import OffsetFetchRequest
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 CLIENT_ID = "bench"
 STABLE_WITHIN_S = 180.0

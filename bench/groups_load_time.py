@@ -23,7 +23,7 @@ from broker_pair import Broker
 from broker_rows import Answer, less_is_better
 from groups_load import await_coordinator
 from groups_pair import Scene, note
-from support.wire_client import ConnectionClosed, WireClient
+from support.wire.client import ConnectionClosed, WireClient
 
 AIM = 1.5
 COMMITS = 1_000_000

@@ -22,8 +22,8 @@ from groups_commits import VERSION, commit_of, refuse_errors
 from groups_consumer import consumer_rebalance
 from groups_load import await_coordinator, frame_of, in_loop
 from groups_pair import SESSION_MS_MAX, Scene, note
-from support.our_broker import OurBroker
-from support.wire_client import WireClient
+from support.process.our_broker import OurBroker
+from support.wire.client import WireClient
 
 AIM = 1.5
 TOPIC = "bench-memory"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker_pair import JAVA_OPTIONS, Pair
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools
+from support.process.our_broker import OurBroker
 
 ROUNDS = 5
 SESSION_MS_MAX = 1_800_000

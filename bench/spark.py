@@ -23,8 +23,8 @@ from broker_rows import Answer, less_is_better, more_is_better
 from report import machine, parse_options, report
 from spark_far import far_rows
 from spark_scene import OURS, PEER, SETTINGS, THEIRS, Scene, make_spark, peer_named, timed
-from support.our_broker import OurBroker
-from support.spark_kafka_jars import find_jars
+from support.process.our_broker import OurBroker
+from support.spark.kafka_jars import find_jars
 
 SIZES = [("100 B", 10_000_000, 100, 2.5), ("1 kB", 2_000_000, 1000, 2.0)]
 # Rows of a micro-batch that has next to nothing to do, and how many of them are looked at.

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from broker_rows import Answer, more_is_better
 from spark_scene import OURS, SETTINGS, THEIRS, Scene, peer_named, timed
-from support.long_way import long_way, settings_for
-from support.our_broker import OurBroker
-from support.ports import free_port
+from support.process.our_broker import OurBroker
+from support.process.ports import free_port
+from support.wire.long_way import long_way, settings_for
 
 ROUND_TRIPS_MS = (20, 50, 100)
 RECORDS, RECORD_BYTES = 500_000, 1000

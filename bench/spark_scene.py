@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.client.blocking import Admin, Producer
 from broker_rows import Answer, more_is_better
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 OURS, THEIRS = "barnabas", "kafka"
 PEER = "spark-sql-kafka 4.2.0"

@@ -17,7 +17,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.transactions import InitProducerIdRequest
 from broker_pair import Broker, cpu_seconds
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 from transactions_frames import (
     NumberedFrame,
     ProduceFrame,

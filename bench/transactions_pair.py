@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import cast
 
 from broker_pair import JAVA_OPTIONS, Pair
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools
+from support.process.our_broker import OurBroker
 
 ROUNDS = 5
 # One node can have no more than one replica. All else is as it comes.

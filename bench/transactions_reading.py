@@ -31,7 +31,7 @@ from barnabas.records.columns_read import decode_fetched
 from broker_pair import MB, Broker, cpu_seconds, create_topic
 from broker_requests import await_leader
 from broker_rows import Answer, less_is_better, more_is_better
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 from transactions_frames import CLIENT_ID, places_of
 from transactions_load import Producer, Shape, run_turn
 from transactions_pair import Scene, note

@@ -15,7 +15,7 @@ from barnabas.protocol.exchange import decode_response
 from broker_pair import Broker, create_topic
 from broker_requests import await_leader
 from broker_rows import Answer, less_is_better
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 from transactions_load import Producer, Shape, quantile_ms
 from transactions_pair import Scene
 from transactions_reading import FETCH_VERSION, LEVELS, fetch_request, place_of, stable_end

@@ -22,7 +22,7 @@ from barnabas.protocol.messages.offsets import ListOffsetsPartition, ListOffsets
 from broker_pair import Broker, Pair, create_topic
 from broker_requests import await_leader
 from broker_rows import Answer, less_is_better, more_is_better
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 from transactions_load import Producer, Shape, Turn, run_turn
 from transactions_pair import Scene, note
 

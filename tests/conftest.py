@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from barnabas.base.kernels import compiled_kernels
 from support.scale import is_soak
-from support.spark_home import lay_out
+from support.spark.home import lay_out
 
 PROPERTY_TESTS = Path(__file__).parent / "property"
 

@@ -14,7 +14,7 @@ from differential.broker.compare import Mismatch, compare_story
 from differential.broker.differences import DIFFERENCES, Difference, undeclared
 from differential.broker.families import FAMILIES, every_story, story_name
 from differential.broker.talk import Answers, Family
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 
 class Told(NamedTuple):

@@ -18,8 +18,8 @@ from barnabas.protocol.schema.codec import decode, encode
 from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import Layout, message_layout, nested_layout
 from barnabas.protocol.schema.struct import schema_of
-from support.messages import MESSAGES, random_message
-from support.peers import kafka_python_class
+from support.wire.messages import MESSAGES, random_message
+from support.wire.peers import kafka_python_class
 
 pytestmark = pytest.mark.kernel
 

@@ -25,8 +25,8 @@ from barnabas.protocol.schema.codec import decode, encode
 from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import Layout, message_layout, nested_layout
 from barnabas.protocol.schema.struct import schema_of
-from support.messages import MESSAGES, random_message
-from support.peers import kio_class
+from support.wire.messages import MESSAGES, random_message
+from support.wire.peers import kio_class
 
 pytestmark = pytest.mark.kernel
 

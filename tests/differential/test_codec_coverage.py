@@ -11,8 +11,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
 from barnabas.protocol.schema.struct import schema_of
 from barnabas.protocol.schema.versions import parse_versions
-from support.messages import MESSAGES, all_versions
-from support.peers import kafka_python_class, kio_class
+from support.wire.messages import MESSAGES, all_versions
+from support.wire.peers import kafka_python_class, kio_class
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "codec-coverage.md"
 

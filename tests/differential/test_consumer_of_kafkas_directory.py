@@ -13,8 +13,8 @@ import pytest
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.records.header import TimestampType
-from support.kafka_sample import expected_reads, sample_files
-from support.our_broker import OurBroker
+from support.kafka.sample import expected_reads, sample_files
+from support.process.our_broker import OurBroker
 
 EXPECTED = expected_reads()
 READS = [key for key in EXPECTED if key != "groups"]

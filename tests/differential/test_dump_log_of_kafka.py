@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
-from support.dump_answers import CASES, our_answer, written_answers
-from support.kafka_sample import FIXTURES, sample_files
+from support.kafka.sample import FIXTURES, sample_files
+from support.log.dump_answers import CASES, our_answer, written_answers
 
 pytestmark = pytest.mark.kernel
 

@@ -7,8 +7,8 @@ import pytest
 from barnabas.protocol.schema.codec import decode
 from barnabas.protocol.schema.json import json_text, to_json
 from barnabas.protocol.schema.struct import schema_of
-from support.kafka_vectors import vector_lines
-from support.messages import MESSAGES
+from support.kafka.vectors import vector_lines
+from support.wire.messages import MESSAGES
 
 pytestmark = pytest.mark.kernel
 

@@ -27,7 +27,7 @@ from barnabas.storage.manager import LogManager
 from barnabas.storage.names import OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX
 from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.warming import warmed
-from support.kafka_sample import expected_reads, sample_files
+from support.kafka.sample import expected_reads, sample_files
 
 pytestmark = pytest.mark.kernel
 

@@ -12,7 +12,7 @@ from barnabas.records.header import BatchHeader, Codec, TimestampType, batch_hea
 from barnabas.records.rebuild import rebuild_batch
 from barnabas.records.record import Record
 from barnabas.records.validate import check_batch
-from support.kafka_sample import expected_reads, sample_files
+from support.kafka.sample import expected_reads, sample_files
 
 pytestmark = pytest.mark.kernel
 

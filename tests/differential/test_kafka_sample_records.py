@@ -14,7 +14,7 @@ from barnabas.records.control import ControlType, control_key, read_control_type
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import batch_headers
 from barnabas.records.record import Record
-from support.kafka_sample import expected_reads, sample_files
+from support.kafka.sample import expected_reads, sample_files
 
 pytestmark = pytest.mark.kernel
 

@@ -13,7 +13,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import OffsetFetchRequestGroup
 from barnabas.protocol.stored.framing import CONSUMER_OFFSETS
 from barnabas.records.header import batch_headers
-from support.kafka_sample import expected_reads, sample_files
+from support.kafka.sample import expected_reads, sample_files
 
 pytestmark = pytest.mark.kernel
 

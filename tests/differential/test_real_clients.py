@@ -27,10 +27,10 @@ from barnabas.records.header import Codec, TimestampType, read_header, stamp
 from barnabas.records.rebuild import rebuild_batch
 from barnabas.records.record import Record
 from barnabas.records.validate import check_produced, check_records
-from support.capture_answers import HOST, PRODUCER_EPOCH, PRODUCER_ID
-from support.capture_broker import CaptureBroker
-from support.real_clients import CLIENTS, WAIT_SECONDS_MAX, Client
+from support.our_client.real_clients import CLIENTS, WAIT_SECONDS_MAX, Client
 from support.sample_records import LARGE_RECORDS, ODD_RECORDS, START_MS, from_columns, numbered, to_columns
+from support.wire.capture_answers import HOST, PRODUCER_EPOCH, PRODUCER_ID
+from support.wire.capture_broker import CaptureBroker
 
 pytestmark = pytest.mark.kernel
 

@@ -7,10 +7,10 @@ import pytest
 
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
-from support.capture_answers import ANSWERS
-from support.capture_broker import CaptureBroker
-from support.real_clients import CLIENTS, Client, ConfluentKafka, KafkaPython
+from support.our_client.real_clients import CLIENTS, Client, ConfluentKafka, KafkaPython
 from support.sample_records import ODD_RECORDS, numbered
+from support.wire.capture_answers import ANSWERS
+from support.wire.capture_broker import CaptureBroker
 
 pytestmark = pytest.mark.kernel
 

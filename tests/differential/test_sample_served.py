@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions  # type: ignore[attr-defined]
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
-from support.kafka_sample import expected_reads, sample_files
-from support.our_broker import OurBroker
-from support.read_back import read_back, watermarks
+from support.kafka.sample import expected_reads, sample_files
+from support.log.read_back import read_back, watermarks
+from support.process.our_broker import OurBroker
 
 EXPECTED = expected_reads()
 READS = [key for key in EXPECTED if key != "groups"]

@@ -18,7 +18,7 @@ from differential.spark.differences import DIFFERENCES, SINK, difference_of
 from differential.spark.ours import answer_to
 from differential.spark.sink_cases import SINK_CASES
 from differential.spark.topics import BROKER_SETTINGS, topics
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 CASES_MIN = 115
 Answers = Callable[[Case], Answer]

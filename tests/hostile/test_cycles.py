@@ -28,9 +28,9 @@ from barnabas.protocol.wire import ITEMS_MAX
 from barnabas.server.broker import Broker as ServerBroker
 from barnabas.server.network.connection import OTHER_REQUEST_BYTES_MAX, PIPELINED_MAX, Connection
 from barnabas.testing import Broker
-from support.cycles import left_in_cycles
-from support.requests import TIMEOUT_MS, batch, fetch_of, new_topic, produce_of
-from support.wire_client import ConnectionClosed, WireClient, key_of
+from support.hostile.cycles import left_in_cycles
+from support.wire.client import ConnectionClosed, WireClient, key_of
+from support.wire.requests import TIMEOUT_MS, batch, fetch_of, new_topic, produce_of
 
 pytestmark = pytest.mark.kernel
 

@@ -16,10 +16,10 @@ import pytest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.records.builder import build_batch
 from barnabas.records.header import batch_headers
-from support.ports import free_port
-from support.requests import new_topic, went_well
-from support.victim import Victim
-from support.wire_client import WireClient
+from support.hostile.victim import Victim
+from support.process.ports import free_port
+from support.wire.client import WireClient
+from support.wire.requests import new_topic, went_well
 
 END_TIMEOUT_S = 30
 TOPICS = 5

@@ -13,7 +13,10 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import decode_response, encode_request
 from barnabas.protocol.messages.topics import CreateTopicsRequest, DeleteTopicsRequest, DeleteTopicState
-from support.requests import (
+from support.hostile.victim import SERVED_WITHIN_S, Victim
+from support.scale import scaled
+from support.wire.client import WireClient, key_of
+from support.wire.requests import (
     batch,
     fetch_of,
     fetched,
@@ -23,9 +26,6 @@ from support.requests import (
     values_of,
     went_well,
 )
-from support.scale import scaled
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import WireClient, key_of
 
 DELETE_DELAY_MS = 500
 # All chores of the log manager go on while topics come and go.

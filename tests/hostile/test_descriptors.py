@@ -13,11 +13,11 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import ApiVersionsRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.server.descriptors import divide
-from support.crowd import Crowd
-from support.requests import TIMEOUT_MS, batch, fetch_of, new_topic, produce_of, produced
+from support.hostile.crowd import Crowd
+from support.hostile.victim import SERVED_WITHIN_S, Victim
 from support.scale import scaled
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import ConnectionClosed, WireClient
+from support.wire.client import ConnectionClosed, WireClient
+from support.wire.requests import TIMEOUT_MS, batch, fetch_of, new_topic, produce_of, produced
 
 FILES = scaled("BARNABAS_FILES", 600, 20_000)
 # Of the limit of the broker. The crowd is in this process, which needs descriptors as well.

@@ -23,8 +23,10 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.protocol.messages.topics import CreateTopicsRequest, DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.transactions import InitProducerIdRequest
-from support.failing_disk import FailingCalls, fill_up, small_disk
-from support.requests import (
+from support.hostile.victim import SERVED_WITHIN_S, Victim
+from support.log.failing_disk import FailingCalls, fill_up, small_disk
+from support.wire.client import ConnectionClosed, WireClient
+from support.wire.requests import (
     batch,
     fetch_of,
     fetched,
@@ -33,8 +35,6 @@ from support.requests import (
     produced,
     values_of,
 )
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import ConnectionClosed, WireClient
 
 SETTINGS = {
     "log.initial.task.delay.ms": 100,

@@ -25,9 +25,18 @@ from barnabas.protocol.messages.offsets import (
     OffsetForLeaderTopic,
 )
 from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
-from support.requests import TIMEOUT_MS, batch, fetch_of, fetched, new_topic, produce_of, produced, records_of
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import ConnectionClosed, WireClient
+from support.hostile.victim import SERVED_WITHIN_S, Victim
+from support.wire.client import ConnectionClosed, WireClient
+from support.wire.requests import (
+    TIMEOUT_MS,
+    batch,
+    fetch_of,
+    fetched,
+    new_topic,
+    produce_of,
+    produced,
+    records_of,
+)
 
 CHORES = {
     # The records of these tests are old.

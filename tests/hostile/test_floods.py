@@ -9,10 +9,10 @@ import pytest
 from barnabas.protocol.exchange import encode_request
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
-from support.requests import TIMEOUT_MS, new_topic
+from support.hostile.victim import SERVED_WITHIN_S, Victim
 from support.scale import scaled
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import WireClient, key_of
+from support.wire.client import WireClient, key_of
+from support.wire.requests import TIMEOUT_MS, new_topic
 
 REQUESTS = 100
 TOPICS = 30

@@ -13,12 +13,12 @@ import pytest
 
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.server.handlers.table import APIS
-from support.fuzz_requests import BATCH, RequestMutator, recorded_versions
-from support.fuzz_run import SETTINGS, LiveFuzz
-from support.fuzz_words import Words
+from support.fuzz.requests import BATCH, RequestMutator, recorded_versions
+from support.fuzz.run import SETTINGS, LiveFuzz
+from support.fuzz.words import Words
+from support.hostile.victim import SERVED_WITHIN_S, Victim
+from support.process.tool_runs import run_tool
 from support.scale import is_soak, scaled
-from support.tool_runs import run_tool
-from support.victim import SERVED_WITHIN_S, Victim
 
 REQUESTS = scaled("BARNABAS_FUZZ_REQUESTS", 30_000, 1_000_000)
 # The broker's caches are full after so many.
@@ -100,7 +100,7 @@ def test_mutations_begin_with_every_version_of_every_api() -> None:
     spoken = {(row.key, version) for row in APIS for version in row.versions}
 
     assert RequestMutator(1, Words()).covered == spoken
-    # Recorded by support.record_requests; the others are built.
+    # Recorded by support.wire.record_requests; the others are built.
     assert len(recorded_versions() & spoken) > len(spoken) / 2
 
 

@@ -16,10 +16,10 @@ from barnabas.protocol.messages.classic_groups import (
 )
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
-from support.requests import TIMEOUT_MS, new_topic
+from support.hostile.victim import SERVED_WITHIN_S, Bystander, Victim
 from support.scale import scaled
-from support.victim import SERVED_WITHIN_S, Bystander, Victim
-from support.wire_client import WireClient, key_of
+from support.wire.client import WireClient, key_of
+from support.wire.requests import TIMEOUT_MS, new_topic
 
 HEARTBEAT_VERSION = 1
 JOIN_VERSION = 3

@@ -59,9 +59,9 @@ from barnabas.protocol.messages.transaction_admin import DescribeTransactionsReq
 from barnabas.protocol.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from barnabas.protocol.wire import ITEMS_MAX
 from barnabas.server.requests.api import WHOLE_ITEMS_MAX
+from support.hostile.victim import SERVED_WITHIN_S, Victim
 from support.scale import scaled
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import ConnectionClosed, WireClient, key_of
+from support.wire.client import ConnectionClosed, WireClient, key_of
 
 COUNT = scaled("BARNABAS_ITEMS", 20_000, 100_000)
 BROKER, TOPIC = 4, 2

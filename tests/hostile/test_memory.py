@@ -27,10 +27,10 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.protocol.messages.topics import CreateTopicsRequest, DeleteTopicsRequest, DeleteTopicState
 from barnabas.server.network.connection import PIPELINED_MAX, UNANSWERED_BYTES_MAX, WAITING_BYTES_MAX
-from support.requests import TIMEOUT_MS, batch, fetch_of, new_topic, produce_of, produced
+from support.hostile.victim import SERVED_WITHIN_S, Victim
 from support.scale import scaled
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import WireClient, key_of
+from support.wire.client import WireClient, key_of
+from support.wire.requests import TIMEOUT_MS, batch, fetch_of, new_topic, produce_of, produced
 
 MB = 1 << 20
 FRAME = 100_000_000

@@ -8,8 +8,8 @@ from barnabas.protocol.messages.configs import DescribeConfigsRequest, DescribeC
 from barnabas.protocol.messages.replicas import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.wire import STRING_BYTES_MAX
-from support.victim import Victim
-from support.wire_client import WireClient
+from support.hostile.victim import Victim
+from support.wire.client import WireClient
 
 LONG = "x" * STRING_BYTES_MAX
 TOPIC = 2

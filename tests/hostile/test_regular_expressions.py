@@ -15,10 +15,10 @@ from barnabas.protocol.messages.consumer_groups import (
 from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.protocol.messages.transaction_admin import ListTransactionsRequest
 from barnabas.protocol.messages.transactions import InitProducerIdRequest
-from support.requests import TIMEOUT_MS, new_topic
+from support.hostile.victim import SERVED_WITHIN_S, Victim
 from support.scale import scaled
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import WireClient, key_of
+from support.wire.client import WireClient, key_of
+from support.wire.requests import TIMEOUT_MS, new_topic
 
 HEARTBEAT_VERSION = 1
 # Each state of this one is a set of thousands of positions: matching it takes milliseconds for each name.

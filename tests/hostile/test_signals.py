@@ -18,8 +18,12 @@ from barnabas.cli.signals import ONE_PRESS_S
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
-from support.processes import Running, started
-from support.requests import (
+from support.hostile.victim import SERVED_WITHIN_S, Victim
+from support.log.stuck_files import stuck
+from support.process.processes import Running, started
+from support.scale import scaled
+from support.wire.client import WireClient
+from support.wire.requests import (
     TIMEOUT_MS,
     batch,
     fetch_of,
@@ -29,10 +33,6 @@ from support.requests import (
     produced,
     records_of,
 )
-from support.scale import scaled
-from support.stuck_files import stuck
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import WireClient
 
 # What a test allows beside the time that the broker has: interpreted code, two busy cores.
 SLACK_S = 5.0

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from barnabas.cli.main import main
-from support.processes import Ended, run_to_end, started
+from support.process.processes import Ended, run_to_end, started
 
 CLUSTER = "8UFBlDBzRM2WGJual5ztlg"
 OTHER_CLUSTER = "bD1yXWZqQwOnRPZBkqGdXQ"

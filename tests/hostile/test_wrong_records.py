@@ -6,9 +6,9 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.records.builder import build_batch
 from barnabas.records.header import Codec
-from support.requests import TIMEOUT_MS, new_topic, produce_of, produced
-from support.victim import SERVED_WITHIN_S, Victim
-from support.wire_client import WireClient
+from support.hostile.victim import SERVED_WITHIN_S, Victim
+from support.wire.client import WireClient
+from support.wire.requests import TIMEOUT_MS, new_topic, produce_of, produced
 
 # A batch of one megabyte, which every topic takes.
 COUNT = 1_000_000

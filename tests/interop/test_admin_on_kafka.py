@@ -33,9 +33,9 @@ from barnabas.client.admin import (
 )
 from barnabas.client.blocking import Admin, Producer
 from barnabas.client.errors import Refused
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.process.our_broker import OurBroker
 
 ORDERS_0, ORDERS_1, NOPE_0 = (
     TopicPartition("orders", 0),

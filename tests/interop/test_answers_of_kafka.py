@@ -12,8 +12,8 @@ from differential.broker.answers import ENDED_EARLY, as_plain, load_recorded, ru
 from differential.broker.compare import compare_story
 from differential.broker.families import FAMILIES, story_name
 from differential.broker.talk import Family
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

@@ -14,9 +14,9 @@ from support.clients.entries import Entry, all_entries, skip_if_impossible, stag
 from support.clients.other_languages import OTHER_LANGUAGES
 from support.clients.stage import GROUP_SETTINGS, Broker, Stage
 from support.clients.table import PROPERTY
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.process.our_broker import OurBroker
 
 # So that a topic that was deleted stays away; the story of topics that are created by producing has its own.
 SHARED_SETTINGS = {"auto.create.topics.enable": "false", **GROUP_SETTINGS}

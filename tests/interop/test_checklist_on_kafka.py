@@ -18,8 +18,8 @@ from support.clients.entries import (
     stage_name,
 )
 from support.clients.stage import GROUP_SETTINGS, Stage
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN)
 

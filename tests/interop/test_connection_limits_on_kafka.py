@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.messages.cluster import ApiVersionsRequest
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
-from support.wire_client import ConnectionClosed, WireClient
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.process.our_broker import OurBroker
+from support.wire.client import ConnectionClosed, WireClient
 
 BOTH = pytest.mark.parametrize("kind", ["kafka", "barnabas"])
 # Kafka may not have noticed yet that the test's look at its port is over.

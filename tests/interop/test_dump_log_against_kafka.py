@@ -14,11 +14,11 @@ import pytest
 from barnabas.protocol.schema.struct import schema_of
 from barnabas.records.builder import build_batch
 from barnabas.records.control import ControlType, control_key
-from support.dump_answers import CASES, WRITE, Answer, kafkas_answer, write_answers, written_answers
-from support.kafka_sample import sample_files
-from support.kafka_tools import kafka_tools
-from support.kafka_vectors import read_vectors
-from support.messages import MESSAGES
+from support.kafka.sample import sample_files
+from support.kafka.tools import kafka_tools
+from support.kafka.vectors import read_vectors
+from support.log.dump_answers import CASES, WRITE, Answer, kafkas_answer, write_answers, written_answers
+from support.wire.messages import MESSAGES
 
 DECODERS = {
     "--offsets-decoder": ("offsets", "consumer_groups", "share_groups", "streams_groups"),

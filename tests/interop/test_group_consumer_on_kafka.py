@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 from barnabas.client import Admin, Consumer, Producer
-from support.group_sharing import BROKER_SETTINGS, CASES, CLASSIC, PARTITIONS, share, until
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools, kafka_tools
+from support.group.sharing import BROKER_SETTINGS, CASES, CLASSIC, PARTITIONS, share, until
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools, kafka_tools
 
 JAVA = "org.apache.kafka.clients.consumer."
 JAVA_NAMES = {

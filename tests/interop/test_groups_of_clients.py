@@ -29,9 +29,9 @@ from support.group_runs.stories import (
     static_members_restart,
     the_protocol_changes,
 )
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.process.our_broker import OurBroker
 
 MORE_KINDS = (CONFLUENT_COOPERATIVE, CONFLUENT_RANGE, *OTHER_KINDS)
 STORIES = (members_come_and_go, all_at_once, static_members_restart)

@@ -15,8 +15,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client import Admin, Consumer, EndOfPartition, Producer
 from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.transaction_errors import ProducerFenced, TransactionError, TransactionNotOpen
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
 
 SETTINGS = {
     "transaction.state.log.replication.factor": 1,

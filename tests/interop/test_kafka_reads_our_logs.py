@@ -20,8 +20,8 @@ from barnabas.storage.log import Log
 from barnabas.storage.producers.table import Origin
 from barnabas.storage.removal import remove_all
 from barnabas.storage.truncation import truncate
-from support.kafka_tools import kafka_tools
-from support.logs import NOW, batch, end_txn, fill, offsets, open_again, put, real_log, send, shut, wait
+from support.kafka.tools import kafka_tools
+from support.log.logs import NOW, batch, end_txn, fill, offsets, open_again, put, real_log, send, shut, wait
 
 P, Q = 4000, 5000
 SMALL: dict[str, Any] = {"segment_bytes": 20_000, "index_interval_bytes": 1000}

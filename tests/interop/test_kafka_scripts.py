@@ -1,6 +1,6 @@
 """Kafka's own command-line tools print and return the same with our broker as with Apache Kafka.
 
-Both get the same command lines in the same order: support/kafka_script_steps.py. Needs Java and Maven as the
+Both get the same command lines in the same order: support/kafka/script_steps.py. Needs Java and Maven as the
 other tests here do.
 """
 
@@ -12,12 +12,12 @@ import pytest
 
 from support.clients.remote import CannotBuild
 from support.clients.stage import GROUP_SETTINGS
-from support.kafka_broker import KafkaBroker
-from support.kafka_script_rows import PROPERTY, ToolRows
-from support.kafka_script_steps import FILES, STEPS
-from support.kafka_scripts import Ended, Step, run_all, without_excused
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.script_rows import PROPERTY, ToolRows
+from support.kafka.script_steps import FILES, STEPS
+from support.kafka.scripts import Ended, Step, run_all, without_excused
+from support.kafka.tools import kafka_tools
+from support.process.our_broker import OurBroker
 
 # Each of the two brokers has some of these by itself, and they are seen in what is described.
 SETTINGS: Mapping[str, object] = {

@@ -24,11 +24,11 @@ from barnabas.protocol.messages.configs import (
     IncrementalAlterConfigsAlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from support.frames import RawClient
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
-from support.read_back import read_back, watermarks
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.log.read_back import read_back, watermarks
+from support.process.our_broker import OurBroker
+from support.wire.frames import RawClient
 
 TIMEOUT_S = 30
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

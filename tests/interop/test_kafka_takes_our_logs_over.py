@@ -19,9 +19,9 @@ from barnabas.records.header import Codec
 from barnabas.storage.directory.meta_properties import read_meta_properties
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.manager import LogManager
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.logs import end_txn, put, send, settings
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.log.logs import end_txn, put, send, settings
 
 READ_TIMEOUT_S = 60
 TOPIC = "ours"

@@ -18,8 +18,8 @@ from support.clients.java_client import JAVA, java_program
 from support.clients.remote import CannotBuild
 from support.clients.remote_process import RemoteProcess
 from support.clients.stage import Stage
-from support.our_broker import OurBroker
-from support.recorded_partitions import RecordedPartitions
+from support.our_client.recorded_partitions import RecordedPartitions
+from support.process.our_broker import OurBroker
 
 WRITING = os.environ.get("BARNABAS_WRITE_PARTITIONS") == "1"
 PARTITION_COUNTS = (1, 2, 3, 7, 12, 100, 1000)

@@ -18,10 +18,10 @@ from barnabas.raft.snapshots import (
 )
 from barnabas.storage.disk import DiskFileSystem
 from support.clients.stage import wait_until
-from support.kafka_broker import KafkaBroker
-from support.kafka_sample import sample_files
-from support.kafka_tools import kafka_tools
-from support.managers import on_a_loop
+from support.kafka.broker import KafkaBroker
+from support.kafka.sample import sample_files
+from support.kafka.tools import kafka_tools
+from support.log.managers import on_a_loop
 from support.quorums import Recorder, config, new_quorum, running
 
 METADATA = "__cluster_metadata-0"

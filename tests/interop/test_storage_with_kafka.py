@@ -15,9 +15,9 @@ import pytest
 from barnabas.cli.main import main
 from barnabas.raft.snapshots import read_bootstrap
 from barnabas.storage.disk import DiskFileSystem
-from support.kafka_broker import CLUSTER_ID, KafkaBroker
-from support.kafka_tools import KafkaTools, kafka_tools
-from support.processes import run_to_end, started
+from support.kafka.broker import CLUSTER_ID, KafkaBroker
+from support.kafka.tools import KafkaTools, kafka_tools
+from support.process.processes import run_to_end, started
 
 STORAGE_TOOL = "kafka.tools.StorageTool"
 DIRECTORY_ID = re.compile(r"directory\.id=[\w-]{22}")

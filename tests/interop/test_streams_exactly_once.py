@@ -20,9 +20,9 @@ from support.eos_runs.reading import all_ends, read_all
 from support.eos_runs.records import Seen
 from support.eos_runs.run import BROKER_SETTINGS, make_internal_topics, new_seed
 from support.eos_runs.word_count import WordCounter, word_count_program, word_faults
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.process.our_broker import OurBroker
 
 INPUT_PARTITIONS, OUTPUT_PARTITIONS = 4, 3
 INSTANCES = 2

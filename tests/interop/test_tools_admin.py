@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.client import Producer
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools, kafka_tools
-from support.tool_runs import run_tool
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools, kafka_tools
+from support.process.tool_runs import run_tool
 
 CLASSES = {
     "topics": "org.apache.kafka.tools.TopicCommand",

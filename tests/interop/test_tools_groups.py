@@ -18,10 +18,10 @@ from confluent_kafka import Producer as ConfluentProducer
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client import Admin, Producer
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools, kafka_tools
-from support.processes import Ended
-from support.tool_runs import Tools
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools, kafka_tools
+from support.process.processes import Ended
+from support.process.tool_runs import Tools
 
 MAIN_CLASS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 LONG = "a-topic-with-a-name-that-is-long"

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import pytest
 
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import TIMEOUT_S, KafkaTools, kafka_tools
-from support.our_broker import OurBroker
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import TIMEOUT_S, KafkaTools, kafka_tools
+from support.process.our_broker import OurBroker
 
 CLASSES = {
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",

@@ -23,12 +23,12 @@ from barnabas.client.errors import Refused
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.records.builder import build_batch
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import KafkaTools, kafka_tools
-from support.our_broker import OurBroker
-from support.processes import Ended
-from support.tool_runs import Tools
-from support.wire_client import WireClient
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import KafkaTools, kafka_tools
+from support.process.our_broker import OurBroker
+from support.process.processes import Ended
+from support.process.tool_runs import Tools
+from support.wire.client import WireClient
 
 # The brokers that the tools run against.
 BROKERS = ("kafka", "barnabas")

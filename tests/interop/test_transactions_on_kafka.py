@@ -27,8 +27,8 @@ from barnabas.client.producer.transaction_errors import (
     TransactionTimedOut,
 )
 from barnabas.protocol.error_codes import ErrorCode
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
 
 SETTINGS = {
     "transaction.state.log.replication.factor": 1,

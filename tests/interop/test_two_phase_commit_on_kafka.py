@@ -33,10 +33,10 @@ from barnabas.protocol.messages.transactions import (
     EndTxnRequest,
     InitProducerIdRequest,
 )
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.our_broker import OurBroker
-from support.wire_client import WireClient
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.process.our_broker import OurBroker
+from support.wire.client import WireClient
 
 SMALL = {
     "transaction.state.log.replication.factor": 1,

@@ -24,7 +24,7 @@ from barnabas.records.header import (
 )
 from barnabas.records.record import Record
 from barnabas.records.validate import check_batch, check_produced, check_records
-from support.mutations import Outcome, attack, attempts, mutate
+from support.fuzz.mutations import Outcome, attack, attempts, mutate
 
 pytestmark = pytest.mark.kernel
 

@@ -22,7 +22,7 @@ from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.crc import crc32c_of
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import ATTRIBUTES_AT, BATCH_LENGTH_AT, CRC_AT, HEADER_SIZE, Codec, read_header
-from support.mutations import attack, attempts, mutate
+from support.fuzz.mutations import attack, attempts, mutate
 
 pytestmark = pytest.mark.kernel
 

@@ -23,7 +23,7 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.names import LOG, TXN_INDEX, file_name
 from barnabas.storage.producers.table import LastRecord
 from barnabas.storage.segment.txn_index import AbortedTxn, read_entries
-from support.compaction import (
+from support.log.compaction import (
     DIRECTORY,
     NOW_MS,
     Setup,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.cli.main import main
-from support.kafka_sample import sample_files
-from support.mutations import attempts
+from support.fuzz.mutations import attempts
+from support.kafka.sample import sample_files
 
 pytestmark = pytest.mark.kernel
 

@@ -22,10 +22,10 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from support.group_model_classic import ClassicClient, classic_stranger
-from support.group_model_clients import HOST, GroupClient
-from support.group_model_consumer import consumer_stranger
-from support.group_model_members import (
+from support.group.model_classic import ClassicClient, classic_stranger
+from support.group.model_clients import HOST, GroupClient
+from support.group.model_consumer import consumer_stranger
+from support.group.model_members import (
     CHECK_MS,
     GROUP,
     GROUPS,
@@ -37,8 +37,8 @@ from support.group_model_members import (
     TOPICS,
     Members,
 )
-from support.group_model_offsets import TOO_LONG, Committed, Place, Written, commit_code
-from support.group_model_transactions import EPOCHS, PRODUCERS, speaker
+from support.group.model_offsets import TOO_LONG, Committed, Place, Written, commit_code
+from support.group.model_transactions import EPOCHS, PRODUCERS, speaker
 from support.scale import is_soak, scaled
 
 EXAMPLES = 80

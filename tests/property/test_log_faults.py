@@ -14,7 +14,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.sim.faults import Kind
 from barnabas.storage.errors import DirectoryOffline, DiskFull, StorageError
-from support.fault_world import T0, U0, V0, A, Broker, play
+from support.log.fault_world import T0, U0, V0, A, Broker, play
 from support.scale import seeds
 
 pytestmark = pytest.mark.kernel

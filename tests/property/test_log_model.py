@@ -6,7 +6,7 @@ BARNABAS_SEEDS=1000 pytest -n 2 tests/property/test_log_model.py     runs more s
 
 import pytest
 
-from support.log_world import World
+from support.log.world import World
 from support.scale import seeds
 
 pytestmark = pytest.mark.kernel

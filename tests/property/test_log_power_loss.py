@@ -16,8 +16,8 @@ import pytest
 
 from barnabas.sim.disk import PowerLoss, SimDisk
 from barnabas.storage.config import LogConfig
-from support.fault_world import T0, U0, V0, A, Broker, replayable, topic_id
-from support.log_world import DELETE_RETENTION_MS, TOPIC_ID, TP, World
+from support.log.fault_world import T0, U0, V0, A, Broker, replayable, topic_id
+from support.log.world import DELETE_RETENTION_MS, TOPIC_ID, TP, World
 from support.scale import seeds
 
 pytestmark = pytest.mark.kernel

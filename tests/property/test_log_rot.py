@@ -18,7 +18,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.records.header import batch_headers
 from barnabas.storage.directory.meta_properties import WrongDirectory
 from barnabas.storage.errors import CorruptFile, CorruptLog, StorageError
-from support.fault_world import HOMES, Broker, play
+from support.log.fault_world import HOMES, Broker, play
 from support.scale import seeds
 
 pytestmark = pytest.mark.kernel

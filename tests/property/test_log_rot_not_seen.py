@@ -8,8 +8,8 @@ import pytest
 from barnabas.records.header import batch_headers
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.warming import warmed
-from support.checking_consumer import check_times
-from support.fault_world import T0, A, Broker, play
+from support.log.fault_world import T0, A, Broker, play
+from support.our_client.checking_consumer import check_times
 
 pytestmark = pytest.mark.kernel
 

@@ -14,7 +14,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.storage.directory.meta_properties import WrongDirectory
 from barnabas.storage.errors import StorageError
 from barnabas.storage.removal import retain
-from support.fault_world import T0, U0, V0, A, B, Broker, play
+from support.log.fault_world import T0, U0, V0, A, B, Broker, play
 
 pytestmark = pytest.mark.kernel
 

@@ -17,10 +17,10 @@ from barnabas.base.errors import Malformed
 from barnabas.protocol.schema.codec import decode, encode
 from barnabas.protocol.schema.layout import message_layout
 from barnabas.protocol.schema.struct import schema_of
-from support.fuzz import Sample, big_lies, lie, sample
+from support.fuzz.damage import Sample, big_lies, lie, sample
+from support.fuzz.mutations import attempts, mutate
 from support.memory import peak_of
-from support.messages import all_versions
-from support.mutations import attempts, mutate
+from support.wire.messages import all_versions
 
 pytestmark = pytest.mark.kernel
 

@@ -19,7 +19,7 @@ from barnabas.protocol.schema.codec import NotEncodable, UnsupportedVersion, dec
 from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import Layout, message_layout, nested_layout
 from barnabas.protocol.schema.struct import schema_of
-from support.messages import MESSAGES, messages, random_message
+from support.wire.messages import MESSAGES, messages, random_message
 
 pytestmark = pytest.mark.kernel
 

@@ -17,7 +17,7 @@ from barnabas.storage.producers.errors import (
 from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot
 from barnabas.storage.producers.table import Duplicate, Origin, Producers
 from barnabas.storage.segment.txn_index import AbortedTxn, aborted_in
-from support.producer_logs import fields_of, header
+from support.log.producer_logs import fields_of, header
 
 pytestmark = pytest.mark.kernel
 

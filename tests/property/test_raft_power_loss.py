@@ -13,7 +13,7 @@ from barnabas.raft.driver import Quorum
 from barnabas.raft.errors import QuorumClosed
 from barnabas.raft.settings import QuorumSettings
 from barnabas.sim.disk import PowerLoss, SimDisk
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 from support.quorums import LOG_DIRECTORY, ROOT, Recorder, bulk, config, elected, new_quorum
 
 SETTINGS = QuorumSettings(log_segment_bytes=1024 * 1024, max_retention_bytes=2_000_000)

@@ -20,7 +20,7 @@ from barnabas.protocol.schema.fields import Kind
 from barnabas.protocol.schema.layout import message_layout
 from barnabas.protocol.schema.pieces import ResponsePieces
 from barnabas.protocol.wire import ITEMS_MAX, UNKNOWN_TAGS_MAX
-from support.messages import all_versions, random_message
+from support.wire.messages import all_versions, random_message
 
 pytestmark = pytest.mark.kernel
 

@@ -21,9 +21,9 @@ from barnabas.protocol.schema.encoder import ENCODE_FAILURES, compile_encoder
 from barnabas.protocol.schema.explain import explain_message
 from barnabas.protocol.schema.fields import Kind
 from barnabas.protocol.schema.struct import schema_of
-from support.fuzz import lie, sample
-from support.messages import MESSAGES, random_message
-from support.mutations import attempts, mutate
+from support.fuzz.damage import lie, sample
+from support.fuzz.mutations import attempts, mutate
+from support.wire.messages import MESSAGES, random_message
 
 pytestmark = pytest.mark.kernel
 

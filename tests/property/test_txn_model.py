@@ -17,9 +17,9 @@ from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import PREPARED, TxnState
 from barnabas.protocol.error_codes import ErrorCode
 from support.scale import is_soak, scaled
-from support.txn_model import codes
-from support.txn_model_clients import NEW_ADD, NEW_END, Producer
-from support.txn_model_scene import IDS, TxnScene
+from support.txn.model import codes
+from support.txn.model_clients import NEW_ADD, NEW_END, Producer
+from support.txn.model_scene import IDS, TxnScene
 
 pytestmark = pytest.mark.kernel
 

@@ -20,8 +20,8 @@ from barnabas.client.consumer.consumer import Consumer as AsyncConsumer
 from barnabas.client.producer.errors import BufferFull, RecordTooLarge
 from barnabas.client.producer.producer import Producer as AsyncProducer
 from barnabas.protocol.error_codes import ErrorCode
-from support.our_broker import OurBroker
-from support.ports import free_port
+from support.process.our_broker import OurBroker
+from support.process.ports import free_port
 
 WAIT_S = 20.0
 PROMPT_S = 7.0

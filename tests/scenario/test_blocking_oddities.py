@@ -11,7 +11,7 @@ import pytest
 from barnabas.client import ClientError, Closed, UnknownTopic
 from barnabas.client.blocking import Admin, Consumer, Delivery, Producer
 from barnabas.client.blocking.loop_thread import NotFromItsLoop
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 WAIT_S = 20.0
 _names = iter(range(1_000_000))

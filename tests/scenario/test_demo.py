@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.spark_here import why_no_spark
+from support.spark.here import why_no_spark
 
 DOCS = Path(__file__).parents[2]
 EVENTS = 1200
@@ -31,7 +31,7 @@ def test_the_check_passes_although_spark_is_killed_midway(tmp_path: Path) -> Non
     kept = tmp_path / "kept"
     words = command("--events", str(EVENTS), "--seed", "3", "--dir", str(kept))
 
-    # With Spark as it comes: see support/spark_home.py.
+    # With Spark as it comes: see support/spark/home.py.
     env = {name: text for name, text in os.environ.items() if name != "SPARK_HOME"}
     ended = subprocess.run(words, env=env, capture_output=True, text=True, timeout=DEMO_S_MAX, check=False)
 

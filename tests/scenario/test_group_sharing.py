@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.group_sharing import BROKER_SETTINGS, CASES, share
-from support.our_broker import OurBroker
+from support.group.sharing import BROKER_SETTINGS, CASES, share
+from support.process.our_broker import OurBroker
 
 
 @pytest.fixture(scope="module")

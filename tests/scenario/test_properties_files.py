@@ -8,8 +8,8 @@ import pytest
 from barnabas.base import properties
 from barnabas.cli.main import main
 from barnabas.client.admin import Admin, ConfigSource, broker_resource
-from support.ports import free_port
-from support.processes import started
+from support.process.ports import free_port
+from support.process.processes import started
 
 FILES = Path(__file__).parents[1] / "fixtures" / "properties"
 CLUSTER_ID = "8UFBlDBzRM2WGJual5ztlg"

@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.base.processors import processors
 from barnabas.protocol.messages.cluster import ApiVersionsRequest
-from support.our_broker import OurBroker
-from support.wire_client import WireClient
+from support.process.our_broker import OurBroker
+from support.wire.client import WireClient
 
 REQUESTS = 1_000
 # Other tests want the processor as well, and where they do it gives way.

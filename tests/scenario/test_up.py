@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
-from support.processes import Running, run_to_end, started
+from support.process.processes import Running, run_to_end, started
 
 TAKEN = "the address is in use; stop the program that listens on it, or use another port"
 

@@ -15,9 +15,9 @@ from barnabas.client.errors import Refused
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.admin_worlds import administrated
 from support.brokers import CLUSTER_ID, PORT
-from support.client_peers import in_world
+from support.our_client.admin_worlds import administrated
+from support.our_client.peers import in_world
 
 ORDERS_0, NOPE_0 = TopicPartition("orders", 0), TopicPartition("nope", 0)
 

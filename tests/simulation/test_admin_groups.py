@@ -48,9 +48,9 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchResponseTopics,
 )
 from barnabas.sim.world import World
-from support.admin_worlds import new_admin
-from support.client_peers import PORT, in_world
-from support.scripted_brokers import ScriptedBroker, listening_all, metadata_of
+from support.our_client.admin_worlds import new_admin
+from support.our_client.peers import PORT, in_world
+from support.our_client.scripted_brokers import ScriptedBroker, listening_all, metadata_of
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 METADATA, FIND, LIST = ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.LIST_GROUPS

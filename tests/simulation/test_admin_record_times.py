@@ -25,9 +25,9 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import TimestampType, read_header
 from barnabas.records.rebuild import rebuild_batch
 from barnabas.sim.world import World
-from support.admin_worlds import administrated, new_admin
-from support.client_peers import ADDRESS, in_world, ports_of
-from support.scripted_brokers import ScriptedBroker, listening_all, metadata_of
+from support.our_client.admin_worlds import administrated, new_admin
+from support.our_client.peers import ADDRESS, in_world, ports_of
+from support.our_client.scripted_brokers import ScriptedBroker, listening_all, metadata_of
 
 ORDERS_0 = TopicPartition("orders", 0)
 OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -14,8 +14,8 @@ from barnabas.client.errors import UnknownTopic
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
-from support.admin_worlds import new_admin
-from support.client_peers import in_world
+from support.our_client.admin_worlds import new_admin
+from support.our_client.peers import in_world
 from support.stories import Client, Stopwatch, told
 
 ORDERS_0, ORDERS_1, NOPE_0 = (
@@ -143,7 +143,7 @@ async def test_log_directories_are_told_of(world: World, broker: Broker, client:
 
 @in_world
 async def test_pairs_will_do_for_partitions(world: World) -> None:
-    from support.admin_worlds import administrated
+    from support.our_client.admin_worlds import administrated
 
     async with administrated(world) as admin:
         await admin.create_topic("orders")

@@ -15,8 +15,8 @@ from barnabas.client.admin import (
 from barnabas.client.errors import Refused, UnknownTopic
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.admin_worlds import administrated
-from support.client_peers import in_world
+from support.our_client.admin_worlds import administrated
+from support.our_client.peers import in_world
 
 NOBODY = Uuid(b"nobody has this." * 1)
 

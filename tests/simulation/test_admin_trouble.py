@@ -39,10 +39,10 @@ from barnabas.protocol.messages.topics import (
     DeleteTopicsResponse,
 )
 from barnabas.sim.world import World
-from support.admin_worlds import administrated, new_admin
 from support.brokers import running
-from support.client_peers import in_world, listening
-from support.scripted_brokers import ScriptedBroker, listening_all, metadata_of
+from support.our_client.admin_worlds import administrated, new_admin
+from support.our_client.peers import in_world, listening
+from support.our_client.scripted_brokers import ScriptedBroker, listening_all, metadata_of
 from support.stories import Stopwatch
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -50,9 +50,9 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from barnabas.sim.world import World
-from support.admin_worlds import new_admin
-from support.client_peers import in_world
-from support.scripted_brokers import ScriptedBroker, listening_all, metadata_of
+from support.our_client.admin_worlds import new_admin
+from support.our_client.peers import in_world
+from support.our_client.scripted_brokers import ScriptedBroker, listening_all, metadata_of
 
 ORDERS_0 = TopicPartition("orders", 0)
 SOME_ID = Uuid(b"0123456789abcdef")

@@ -11,7 +11,7 @@ from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
 from support.chaos import PARTITIONS, TOPICS, disturb, live
-from support.fault_world import replayable
+from support.log.fault_world import replayable
 from support.scale import seeds
 from support.stories import client_of, say_goodbye, until
 

@@ -11,7 +11,8 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.producer.producer import Producer
 from barnabas.sim.world import World
-from support.client_chaos import (
+from support.log.fault_world import replayable
+from support.our_client.chaos import (
     PARTITIONS,
     STEADY,
     BrokerLife,
@@ -26,8 +27,7 @@ from support.client_chaos import (
     tasks_of_clients,
     until_all_is_seen,
 )
-from support.client_peers import ADDRESS, PORT, ports_of
-from support.fault_world import replayable
+from support.our_client.peers import ADDRESS, PORT, ports_of
 from support.scale import seeds
 
 TROUBLE_S = 12.0

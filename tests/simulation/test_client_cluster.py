@@ -32,7 +32,7 @@ from barnabas.protocol.messages.cluster import (
 from barnabas.protocol.messages.produce import NodeEndpoint
 from barnabas.sim.world import World
 from support.brokers import broker_settings, make_broker, running
-from support.client_peers import (
+from support.our_client.peers import (
     ADDRESS,
     PORT,
     greet,

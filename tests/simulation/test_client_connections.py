@@ -25,7 +25,7 @@ from barnabas.protocol.messages.cluster import (
 )
 from barnabas.sim.world import World
 from support.brokers import running
-from support.client_peers import PORT, greet, in_world, listening, next_frame, settings_of
+from support.our_client.peers import PORT, greet, in_world, listening, next_frame, settings_of
 
 METADATA = MetadataRequest(topics=[])
 

@@ -13,14 +13,14 @@ from barnabas.client.errors import BrokerUnavailable, Closed
 from barnabas.client.metadata import Metadata
 from barnabas.client.producer.producer import Producer
 from barnabas.sim.world import World
-from support.client_peers import in_world, ports_of, settings_of
-from support.client_worlds import (
+from support.our_client.consumer_worlds import ReadableBrokers, consumer_of
+from support.our_client.consumer_worlds import nothing_left as nothing_left_of_consumer
+from support.our_client.odd_brokers import OddBrokers
+from support.our_client.peers import in_world, ports_of, settings_of
+from support.our_client.worlds import (
     nothing_left,
     producer_of,
 )
-from support.consumer_worlds import ReadableBrokers, consumer_of
-from support.consumer_worlds import nothing_left as nothing_left_of_consumer
-from support.odd_brokers import OddBrokers
 
 
 @pytest.mark.parametrize("moment_us", range(0, 4000, 100))

@@ -15,8 +15,9 @@ from barnabas.protocol.exchange import decode_request, response_parts
 from barnabas.protocol.messages.cluster import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.produce import PartitionProduceResponse
 from barnabas.sim.world import World
-from support.client_peers import in_world, listening, next_frame, ports_of, settings_of
-from support.client_worlds import (
+from support.our_client.odd_brokers import DeafBrokers, OddBrokers, Rows
+from support.our_client.peers import in_world, listening, next_frame, ports_of, settings_of
+from support.our_client.worlds import (
     Arrival,
     Break,
     Reaction,
@@ -25,7 +26,6 @@ from support.client_worlds import (
     producer_of,
     producing,
 )
-from support.odd_brokers import DeafBrokers, OddBrokers, Rows
 
 SHORT = {"request_timeout_ms": 1000, "delivery_timeout_ms": 3000}
 # Records of 50,000 bytes.

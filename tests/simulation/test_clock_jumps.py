@@ -7,8 +7,8 @@ import pytest
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
-from support.requests import fetch_of, values_of
 from support.stories import Client, Stopwatch, client_of, connect, partition_of, told
+from support.wire.requests import fetch_of, values_of
 
 DAY_MS = 86_400_000
 JUMPS = pytest.mark.parametrize("by_ms", [DAY_MS, -DAY_MS, 365 * DAY_MS], ids=["forward", "back", "a year"])

@@ -8,8 +8,8 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.requests import fetch_of, fetched, values_of
 from support.stories import Client, Stopwatch, client_of, connect, partition_of, told
+from support.wire.requests import fetch_of, fetched, values_of
 
 pytestmark = pytest.mark.kernel
 

@@ -14,7 +14,7 @@ from barnabas.client.errors import RequestTimedOut
 from barnabas.records.header import Codec
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
-from support.consumer_worlds import ORDERS, consumer_of, nothing_left, reading, take
+from support.our_client.consumer_worlds import ORDERS, consumer_of, nothing_left, reading, take
 from support.stories import Client, told
 
 

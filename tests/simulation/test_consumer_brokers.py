@@ -18,9 +18,8 @@ from barnabas.client.ports import ClientPorts
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.client_peers import ADDRESS, in_world
 from support.clocks import ManualClock
-from support.consumer_worlds import (
+from support.our_client.consumer_worlds import (
     ORDERS,
     ReadableBrokers,
     answer_of,
@@ -29,6 +28,7 @@ from support.consumer_worlds import (
     take,
     values,
 )
+from support.our_client.peers import ADDRESS, in_world
 
 
 def numbers(*ranges: range) -> list[bytes]:

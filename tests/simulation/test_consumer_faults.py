@@ -14,7 +14,7 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.message import Message
 from barnabas.sim.world import World
 from support.brokers import running
-from support.consumer_worlds import consumer_of, nothing_left
+from support.our_client.consumer_worlds import consumer_of, nothing_left
 from support.scale import seeds
 from support.stories import client_of, say_goodbye
 

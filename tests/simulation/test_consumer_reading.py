@@ -11,7 +11,7 @@ from barnabas.client.errors import ClientError, Closed, UnknownTopic
 from barnabas.records.header import Codec, TimestampType
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
-from support.consumer_worlds import ORDERS, consumer_of, nothing_left, reading, take, values
+from support.our_client.consumer_worlds import ORDERS, consumer_of, nothing_left, reading, take, values
 from support.stories import Client, Stopwatch, client_of, told, until
 
 TWO = (("orders", 0), ("orders", 1))

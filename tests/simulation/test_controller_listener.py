@@ -13,7 +13,7 @@ from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsReques
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World, run_sim
 from support.brokers import running
-from support.frames import RawClient
+from support.wire.frames import RawClient
 
 
 async def at_the_controller(broker: Broker) -> RawClient:

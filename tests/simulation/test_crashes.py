@@ -14,7 +14,6 @@ import pytest
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.fault_world import replayable
 from support.lives import doomed, next_life, started, until_power_loss
 from support.load import (
     Known,
@@ -26,6 +25,7 @@ from support.load import (
     flushed,
     prepare,
 )
+from support.log.fault_world import replayable
 from support.scale import seeds
 from support.stories import client_of, say_goodbye
 

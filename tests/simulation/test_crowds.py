@@ -6,8 +6,8 @@ from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.server.broker import Broker
 from barnabas.server.network.connection import PIPELINED_MAX, WAITING_BYTES_MAX, Connection
 from barnabas.sim.world import World
-from support.requests import fetched, produced, values_of
 from support.stories import Client, Stopwatch, client_of, connect, partition_of, told, until
+from support.wire.requests import fetched, produced, values_of
 
 LARGE = b"x" * 50_000
 

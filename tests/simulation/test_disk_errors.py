@@ -12,9 +12,9 @@ from barnabas.server.broker import Broker
 from barnabas.sim.faults import Kind
 from barnabas.sim.world import World
 from support.brokers import running
-from support.group_wire import commit, committed, find_coordinator
-from support.requests import fetched, values_of
+from support.group.wire import commit, committed, find_coordinator
 from support.stories import Client, Stopwatch, client_of, partition_of, told, until
+from support.wire.requests import fetched, values_of
 
 TWO_DISKS = {"log.dirs": "/a,/b"}
 ALWAYS = 1_000_000

@@ -16,8 +16,7 @@ from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.fault_world import replayable
-from support.group_model_lives import (
+from support.group.model_lives import (
     OFFSETS_PARTITIONS,
     PARTITIONS,
     TOPIC,
@@ -30,6 +29,7 @@ from support.group_model_lives import (
     watch_each_other,
 )
 from support.lives import doomed, next_life, started, until_power_loss
+from support.log.fault_world import replayable
 from support.scale import seeds
 from support.stories import client_of, partition_of, say_goodbye
 

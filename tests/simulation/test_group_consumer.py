@@ -22,9 +22,7 @@ from barnabas.client.group.errors import (
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.client_peers import in_world
-from support.consumer_worlds import consumer_of, take, values
-from support.group_worlds import (
+from support.group.worlds import (
     CONSUMER,
     COOPERATIVE,
     EAGER,
@@ -37,6 +35,8 @@ from support.group_worlds import (
     numbers,
     write,
 )
+from support.our_client.consumer_worlds import consumer_of, take, values
+from support.our_client.peers import in_world
 from support.stories import Client, client_of, until
 
 every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS, ids=["eager", "cooperative", "consumer"])

@@ -14,7 +14,7 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import broker_settings, make_broker
-from support.group_worlds import PROTOCOLS, QUICKLY, member_of
+from support.group.worlds import PROTOCOLS, QUICKLY, member_of
 from support.scale import seeds
 from support.stories import client_of
 

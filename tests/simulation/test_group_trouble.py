@@ -14,12 +14,12 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
 from support.brokers import running
-from support.client_peers import in_world
-from support.consumer_worlds import take, values
-from support.group_scripts import GroupScript
-from support.group_worlds import EAGER, PROTOCOLS, QUICKLY, Told, committed, member, member_of, numbers, write
-from support.mixed_group_stories import assignment
-from support.scripted_brokers import listening_all
+from support.group.mixed_stories import assignment
+from support.group.scripts import GroupScript
+from support.group.worlds import EAGER, PROTOCOLS, QUICKLY, Told, committed, member, member_of, numbers, write
+from support.our_client.consumer_worlds import take, values
+from support.our_client.peers import in_world
+from support.our_client.scripted_brokers import listening_all
 from support.stories import client_of, until
 
 ZERO, ONE = TopicPartition("orders", 0), TopicPartition("orders", 1)

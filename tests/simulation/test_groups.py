@@ -14,7 +14,7 @@ from barnabas.server.metrics.observing import sources_of
 from barnabas.server.metrics.sources import Scrape
 from barnabas.sim.world import World
 from support.brokers import running
-from support.group_wire import ClassicMember, ConsumerMember, commit, committed, find_coordinator
+from support.group.wire import ClassicMember, ConsumerMember, commit, committed, find_coordinator
 from support.observed import PROCESS
 from support.stories import (
     Client,

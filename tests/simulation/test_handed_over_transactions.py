@@ -1,6 +1,6 @@
 """Transactions that begin in one client and end in another, when answers get lost or say no.
 
-The broker is a script that keeps transactions by Kafka's rules: see support/transaction_worlds.py.
+The broker is a script that keeps transactions by Kafka's rules: see support/txn/worlds.py.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from barnabas.client.producer.transaction_errors import (
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.admin_worlds import new_admin
-from support.client_worlds import Refuse
-from support.transaction_worlds import (
+from support.our_client.admin_worlds import new_admin
+from support.our_client.worlds import Refuse
+from support.txn.worlds import (
     BOTH,
     FIRST_ID,
     OURS,

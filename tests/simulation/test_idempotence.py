@@ -10,11 +10,11 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.fault_world import replayable
 from support.lives import next_life, started
-from support.requests import Producer, produced
+from support.log.fault_world import replayable
 from support.scale import seeds
 from support.stories import Client, client_of, connect, told
+from support.wire.requests import Producer, produced
 
 IN_FLIGHT = 5
 RECORDS = 200

@@ -7,9 +7,9 @@ from barnabas.client.producer.producer import Producer
 from barnabas.client.producer.transaction_errors import MustAbort, NoTransaction, TransactionError
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.sim.world import World
-from support.admin_worlds import new_admin
-from support.client_worlds import ORDERS, producer_of
-from support.transaction_worlds import BOTH, FIRST_ID, OURS, TransactionalBrokers, tell, transact, transacting
+from support.our_client.admin_worlds import new_admin
+from support.our_client.worlds import ORDERS, producer_of
+from support.txn.worlds import BOTH, FIRST_ID, OURS, TransactionalBrokers, tell, transact, transacting
 
 COMMIT_OR_ABORT = pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
 

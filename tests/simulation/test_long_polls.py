@@ -8,8 +8,8 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.requests import batch, fetch_of, fetched, produced, values_of
 from support.stories import Client, Stopwatch, client_of, connect, connect_many, partition_of, told, until
+from support.wire.requests import batch, fetch_of, fetched, produced, values_of
 
 pytestmark = pytest.mark.kernel
 

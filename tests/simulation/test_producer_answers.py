@@ -12,7 +12,7 @@ from barnabas.client.producer.errors import DeliveryInDoubt, DeliveryTimedOut
 from barnabas.client.producer.producer import Delivery, Producer
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.client_worlds import (
+from support.our_client.worlds import (
     ORDERS,
     Arrival,
     Break,

@@ -11,7 +11,7 @@ import pytest
 from barnabas.client.producer.producer import Producer
 from barnabas.sim.world import World
 from support.brokers import running
-from support.client_worlds import nothing_left, producer_of
+from support.our_client.worlds import nothing_left, producer_of
 from support.scale import seeds
 from support.stories import client_of
 

@@ -10,7 +10,8 @@ from barnabas.client.producer.errors import DeliveryInDoubt, DeliveryTimedOut
 from barnabas.client.producer.producer import Delivered, Delivery
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.client_worlds import (
+from support.log.fault_world import replayable
+from support.our_client.worlds import (
     ORDERS,
     Arrival,
     Break,
@@ -22,7 +23,6 @@ from support.client_worlds import (
     Wait,
     producing,
 )
-from support.fault_world import replayable
 from support.scale import seeds
 
 RECORDS = 120

@@ -8,8 +8,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.producer.producer import Delivered, Delivery
 from barnabas.sim.world import World
 from support.brokers import running
-from support.client_worlds import producing
-from support.fault_world import replayable
+from support.log.fault_world import replayable
+from support.our_client.worlds import producing
 from support.scale import seeds
 from support.stories import client_of
 

@@ -22,7 +22,7 @@ from barnabas.records.errors import TimestampOutOfRange
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.client_worlds import nothing_left, ports_of, producer_of, producing
+from support.our_client.worlds import nothing_left, ports_of, producer_of, producing
 from support.stories import Client, Stopwatch, client_of, told, until
 
 SHORT = {"request_timeout_ms": 1000, "delivery_timeout_ms": 3000}

@@ -10,7 +10,7 @@ from barnabas.client.producer.errors import BufferFull, RecordTooLarge
 from barnabas.records.columns_write import UnfitColumns
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
-from support.client_worlds import producing
+from support.our_client.worlds import producing
 from support.stories import Client, told
 
 

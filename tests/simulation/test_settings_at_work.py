@@ -9,8 +9,8 @@ from barnabas.records.header import Codec, TimestampType
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.requests import batch, headers_of
 from support.stories import Client, client_of, partition_of, told
+from support.wire.requests import batch, headers_of
 
 HOUR_MS = 3_600_000
 LARGE = b"x" * 400_000

@@ -27,9 +27,9 @@ from barnabas.server.settings.declare import ServerSetting
 from barnabas.sim.world import World
 from barnabas.storage.topic_settings import SETTINGS as TOPIC
 from support.brokers import broker_settings
-from support.requests import TIMEOUT_MS, new_topic
 from support.setting_values import other_texts
 from support.stories import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Client, told
+from support.wire.requests import TIMEOUT_MS, new_topic
 
 CLIENT_METRICS_RESOURCE: Final = 16
 SET, DELETE = 0, 1

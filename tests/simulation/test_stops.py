@@ -10,8 +10,8 @@ from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.server.broker import FINISH_TIMEOUT_S, LEAVE_TIMEOUT_S, Broker
 from barnabas.sim.world import World
 from support.brokers import running
-from support.requests import fetched, produced, values_of
 from support.stories import Client, Stopwatch, client_of, connect, say_goodbye, told
+from support.wire.requests import fetched, produced, values_of
 
 WRITERS = 5
 LARGE = b"x" * 900_000

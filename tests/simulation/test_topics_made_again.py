@@ -8,8 +8,8 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.producer.producer import Producer
 from barnabas.sim.world import World
-from support.client_chaos import BrokerLife
-from support.client_peers import ADDRESS, in_world, ports_of
+from support.our_client.chaos import BrokerLife
+from support.our_client.peers import ADDRESS, in_world, ports_of
 
 OLD = 29
 

@@ -15,8 +15,8 @@ from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.brokers import running
 from support.stories import Client, client_of, partition_of, say_goodbye, told, until
-from support.torn_client import TornClient, torn
-from support.txn_wire import V1, V2, TxnProducer, Versions, seen
+from support.txn.torn_client import TornClient, torn
+from support.txn.wire import V1, V2, TxnProducer, Versions, seen
 
 SETTINGS = {
     "transaction.state.log.replication.factor": 1,

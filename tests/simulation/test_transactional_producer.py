@@ -1,6 +1,6 @@
 """Transactions of our producer when requests and answers get lost, late, or are refused for a while.
 
-The broker is a script that keeps transactions by Kafka's rules: see support/transaction_worlds.py.
+The broker is a script that keeps transactions by Kafka's rules: see support/txn/worlds.py.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from barnabas.client.producer.transaction_errors import (
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.client_worlds import ORDERS, Refuse, Take, Wait, producing
-from support.transaction_worlds import (
+from support.our_client.worlds import ORDERS, Refuse, Take, Wait, producing
+from support.txn.worlds import (
     BOTH,
     FIRST_ID,
     Do,

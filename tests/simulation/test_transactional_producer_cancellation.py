@@ -15,8 +15,8 @@ from barnabas.client.producer.transaction_errors import MustAbort, NoTransaction
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.client_worlds import ORDERS, Wait
-from support.transaction_worlds import (
+from support.our_client.worlds import ORDERS, Wait
+from support.txn.worlds import (
     BOTH,
     DoLater,
     DoSilently,

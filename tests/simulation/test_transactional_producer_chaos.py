@@ -21,11 +21,11 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
 from support.brokers import broker_settings, make_broker
-from support.client_chaos import BrokerLife, disturb
-from support.client_worlds import ADDRESS, ports_of, producer_of
-from support.fault_world import replayable
+from support.log.fault_world import replayable
+from support.our_client.chaos import BrokerLife, disturb
+from support.our_client.worlds import ADDRESS, ports_of, producer_of
 from support.scale import seeds
-from support.transaction_worlds import (
+from support.txn.worlds import (
     BOTH,
     OURS,
     Do,

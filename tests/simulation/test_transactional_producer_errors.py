@@ -23,8 +23,8 @@ from barnabas.client.producer.transaction_errors import (
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World
-from support.client_worlds import ORDERS, Arrival, Break, Reaction, Refuse, Take, TakeSilently
-from support.transaction_worlds import (
+from support.our_client.worlds import ORDERS, Arrival, Break, Reaction, Refuse, Take, TakeSilently
+from support.txn.worlds import (
     BOTH,
     FIRST_ID,
     OURS,

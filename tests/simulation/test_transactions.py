@@ -21,9 +21,9 @@ from barnabas.server.broker import Broker
 from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
 from barnabas.sim.world import World
 from support.brokers import running
-from support.group_wire import committed, find_coordinator
+from support.group.wire import committed, find_coordinator
 from support.stories import Client, Story, client_of, connect, partition_of, say_goodbye, told, until
-from support.txn_wire import READ_UNCOMMITTED, V1, V2, TxnProducer, Versions, fetch, seen
+from support.txn.wire import READ_UNCOMMITTED, V1, V2, TxnProducer, Versions, fetch, seen
 
 SETTINGS = {
     "transaction.state.log.replication.factor": 1,

@@ -7,7 +7,7 @@ from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitP
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
 from support.stories import Client, connect, told
-from support.txn_wire import TxnProducer, seen
+from support.txn.wire import TxnProducer, seen
 
 ONE_BROKER = {"transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1}
 SPOKEN = {**ONE_BROKER, "unstable.api.versions.enable": "true"}

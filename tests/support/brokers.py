@@ -10,7 +10,7 @@ from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.sim.disk import SimDisk
 from barnabas.sim.world import World
-from support.frames import RawClient
+from support.wire.frames import RawClient
 
 CLUSTER_ID = "8UFBlDBzRM2WGJual5ztlg"
 DATA = "/data"

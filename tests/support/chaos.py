@@ -20,8 +20,8 @@ from barnabas.protocol.messages.topics import (
 )
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
-from support.requests import fetch_of
 from support.stories import Client, connect
+from support.wire.requests import fetch_of
 
 TOPICS = ("a", "b", "c")
 PARTITIONS = 2

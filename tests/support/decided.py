@@ -57,7 +57,7 @@ from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.storage.config import LogConfig
 from support.broker_properties import combined
 from support.clocks import ManualClock
-from support.managers import A, manager_on, new_disk
+from support.log.managers import A, manager_on, new_disk
 from support.quorums import Recorder, new_quorum
 
 ME = 1

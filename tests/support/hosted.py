@@ -33,7 +33,7 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from support.clocks import ManualClock
-from support.managers import A, B, manager_on, new_disk
+from support.log.managers import A, B, manager_on, new_disk
 
 ME = 1
 _FRAME_LENGTH = 4

@@ -12,8 +12,8 @@ from random import Random
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.server.broker import Broker
-from support.requests import produced
 from support.stories import Client, connect, partition_of
+from support.wire.requests import produced
 
 # Unanswered produces of one writer.
 _IN_FLIGHT = 20

@@ -13,7 +13,7 @@ from barnabas.protocol.stored import cluster_topics as topics
 from barnabas.protocol.stored.framing import decode_metadata_record
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import batch_headers
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 
 SAMPLE_LOG = "__cluster_metadata-0/00000000000000000000.log"
 

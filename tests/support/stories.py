@@ -38,8 +38,9 @@ from barnabas.replication.partition import Partition
 from barnabas.server.broker import Broker
 from barnabas.sim.world import UNTIL_MS, World
 from support.brokers import running
-from support.frames import RawClient
-from support.requests import (
+from support.wire.client import key_of
+from support.wire.frames import RawClient
+from support.wire.requests import (
     TIMEOUT_MS,
     Producer,
     batch,
@@ -52,7 +53,6 @@ from support.requests import (
     records_of,
     went_well,
 )
-from support.wire_client import key_of
 
 TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE = 2, 4, 32
 _SET = 0

@@ -12,7 +12,7 @@ from typing import Any
 
 from differential.broker.normal import Normaliser
 from differential.broker.talk import Answers, BrokerUnderTest, Family, Talk
-from support.kafka_sample import FIXTURES
+from support.kafka.sample import FIXTURES
 
 RECORDED = FIXTURES / "answers"
 AN_HOUR_MS = 3_600_000

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.group_offsets import OffsetCommitRequest, Offset
 from barnabas.protocol.schema.json import to_json
 from differential.broker.cluster import software
 from differential.broker.talk import CLOSED, SILENT, Family, Talk
-from support.wire_client import ConnectionClosed, WireClient
+from support.wire.client import ConnectionClosed, WireClient
 
 FRAMING = Family("framing")
 CLIENT = b"\0\4wire"

@@ -31,7 +31,7 @@ from barnabas.protocol.messages.topics import (
 from barnabas.protocol.schema.json import to_json
 from differential.broker.batches import describe_batches
 from differential.broker.normal import Normaliser
-from support.wire_client import ConnectionClosed, WireClient, key_of
+from support.wire.client import ConnectionClosed, WireClient, key_of
 
 SETTLE_TIMEOUT_S = 20.0
 POLL_S = 0.01

@@ -25,7 +25,7 @@ from differential.broker.txn_requests import (
     ready,
     started,
 )
-from support.wire_client import WireClient, key_of
+from support.wire.client import WireClient, key_of
 
 TXN_RESTARTS = Family(
     "txn-restarts",

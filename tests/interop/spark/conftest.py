@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.our_broker import OurBroker
-from support.spark_kafka_jars import spark_kafka_jars
+from support.process.our_broker import OurBroker
+from support.spark.kafka_jars import spark_kafka_jars
 
 SETTINGS = {
     "transaction.state.log.num.partitions": 2,

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from support.holding_proxy import HoldingProxy
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
 from support.spark_runs import attacks
 from support.spark_runs.attacks import Scene
 from support.spark_runs.process import DriverProcess
+from support.wire.holding_proxy import HoldingProxy
 
 SETTINGS = {
     **attacks.SETTINGS,

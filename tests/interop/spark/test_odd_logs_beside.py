@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import topic_resource
 from barnabas.client.blocking import Admin, Producer
-from support.spark_beside import OURS, THEIRS, Options, Refused, Seen, batch_rows, options_of
+from support.spark.beside import OURS, THEIRS, Options, Refused, Seen, batch_rows, options_of
 
 _numbers = count()
 COMMITTED = {"kafka.isolation.level": "read_committed"}

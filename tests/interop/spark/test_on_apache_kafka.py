@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Producer
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.spark_beside import OURS, THEIRS, batch_rows, options_of
-from support.spark_copy import Copy, check_a_batch_that_comes_again, each_promise
-from support.spark_planning import Topics, stream
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.spark.beside import OURS, THEIRS, batch_rows, options_of
+from support.spark.copy import Copy, check_a_batch_that_comes_again, each_promise
+from support.spark.planning import Topics, stream
 
 SETTINGS = {
     "transaction.state.log.num.partitions": 2,

@@ -17,9 +17,9 @@ from differential.spark.cases import CASES
 from differential.spark.sink_cases import SINK_CASES, TOPIC, SinkCase, load_sink, save_sink
 from differential.spark.through_spark import answer_through, refusal, rows_through
 from differential.spark.topics import BILLS, BROKER_SETTINGS, TOPICS, topics
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.spark_beside import OURS, THEIRS, frame_of, options_of
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.spark.beside import OURS, THEIRS, frame_of, options_of
 
 SETTINGS = {
     **BROKER_SETTINGS,

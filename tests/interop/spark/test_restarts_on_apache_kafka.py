@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.spark.sink.replays import SlotsChanged
-from support.kafka_broker import KafkaBroker
-from support.kafka_tools import kafka_tools
-from support.sink_runs import ROWS, Query
+from support.kafka.broker import KafkaBroker
+from support.kafka.tools import kafka_tools
+from support.spark.sink_runs import ROWS, Query
 from support.spark_runs.copying import Plan, check_restart, kill_when_open, new_query
 
 SETTINGS = {

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.client.blocking import Admin, Consumer
 from barnabas.client.consumer.message import EndOfPartition, Message
-from support.spark_beside import OURS, THEIRS, Options, Refused, refused_or
+from support.spark.beside import OURS, THEIRS, Options, Refused, refused_or
 
 PARTITIONS = 5
 _numbers = count()

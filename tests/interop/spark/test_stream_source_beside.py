@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Producer
-from support.spark_beside import OURS, THEIRS, Options, Refused, Seen, StreamRun, options_of
+from support.spark.beside import OURS, THEIRS, Options, Refused, Seen, StreamRun, options_of
 
 FIRST_MS = 1_790_000_000_000
 KEPT = {"retention.ms": "-1"}

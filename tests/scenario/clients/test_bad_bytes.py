@@ -24,7 +24,7 @@ from barnabas.records.crc import crc32c_of
 from support.clients.bad_peer import BadPeer, lines_with, wait_for_line
 from support.clients.house import House, house_with
 from support.clients.stage import Stage, wait_until
-from support.wire_client import WireClient, key_of
+from support.wire.client import WireClient, key_of
 
 MIB = 1 << 20
 # Who sends no whole request for so long is closed.

@@ -20,7 +20,7 @@ from support.clients.entries import (
 )
 from support.clients.stage import GROUP_SETTINGS, Stage
 from support.clients.table import PROPERTY
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from barnabas.client.blocking import Admin, Consumer, Producer
 from scenario.delivery.programs import PROGRAMS, WAIT_S_MAX, Life
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 from support.scale import scaled
 
 PARTITIONS = 3

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.user_programs import PROLOGUE, Ended, Program, interrupted
+from support.process.user_programs import PROLOGUE, Ended, Program, interrupted
 
 SOON_S = 10.0
 # What `with producer:` may take to deliver when it is interrupted is 5 s.

@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.client import BrokerUnavailable
 from barnabas.client.blocking import Admin, Consumer, Producer
-from support.processes import run_to_end, started
-from support.round_trips import ROUND_TRIPS
+from support.our_client.round_trips import ROUND_TRIPS
+from support.process.processes import run_to_end, started
 
 
 def why_no_ipv6() -> str | None:

@@ -6,8 +6,8 @@ import confluent_kafka.admin
 import pytest
 
 from barnabas.client.blocking import Admin
-from support.processes import run_to_end, started
-from support.round_trips import ROUND_TRIPS
+from support.our_client.round_trips import ROUND_TRIPS
+from support.process.processes import run_to_end, started
 
 # All of 127.0.0.0/8 is the loopback, so two of its addresses stand for two networks.
 INSIDE, OUTSIDE = "localhost", "127.0.0.2"

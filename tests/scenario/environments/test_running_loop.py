@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.user_programs import run
+from support.process.user_programs import run
 
 # Every cell is called, or awaited, inside of one running loop.
 CELLS = """

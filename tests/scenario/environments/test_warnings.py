@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.kit import SOURCE
-from support.user_programs import Ended, run
+from support.process.user_programs import Ended, run
 
 STRICT = ("-W", "error", "-X", "dev")
 

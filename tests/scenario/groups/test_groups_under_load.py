@@ -17,7 +17,7 @@ from support.group_runs.stories import (
     the_broker_crashes,
     the_protocol_changes,
 )
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 each_kind = pytest.mark.parametrize("kind", PYTHON_KINDS, ids=lambda kind: kind.name)
 

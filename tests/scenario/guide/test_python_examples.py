@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.doc_pages import ROOT, blocks, example_pages, name_of
+from support.docs.pages import ROOT, blocks, example_pages, name_of
 
 # Pages whose blocks are programs with an argument, files of tests, or need Spark.
 OWN_TESTS = {

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from support.kit import SOURCE, pytest_session, python
-from support.other_python import environment, path_without_barnabas
-from support.processes import started
-from support.spark_here import why_no_spark
+from support.process.other_python import environment, path_without_barnabas
+from support.process.processes import started
+from support.spark.here import why_no_spark
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()

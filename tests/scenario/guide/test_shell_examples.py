@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.doc_pages import ROOT, blocks, example_pages, name_of
-from support.doc_shell import RUN_ELSEWHERE, PageShell
+from support.docs.pages import ROOT, blocks, example_pages, name_of
+from support.docs.shell import RUN_ELSEWHERE, PageShell
 
 PAGES = [page for page in example_pages() if any(one.language == "sh" for one in blocks(page))]
 

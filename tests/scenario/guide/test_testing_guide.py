@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing import Broker, WaitTimedOut
-from support.doc_pages import DOCS, blocks
-from support.doc_shell import shape
+from support.docs.pages import DOCS, blocks
+from support.docs.shell import shape
 from support.kit import pytest_session
-from support.spark_here import why_no_spark
+from support.spark.here import why_no_spark
 
 GUIDE = DOCS / "guides" / "testing.md"
 PYTHON = [block for block in blocks(GUIDE) if block.language == "python"]

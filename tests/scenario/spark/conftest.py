@@ -12,8 +12,8 @@ from barnabas.client.admin.features import FeatureUpdate, UpgradeType
 from barnabas.client.blocking import Admin
 from barnabas.spark.source.kept import close_all
 from barnabas.testing import Broker
-from support.our_broker import OurBroker
-from support.spark_here import why_no_spark
+from support.process.our_broker import OurBroker
+from support.spark.here import why_no_spark
 
 
 @pytest.fixture(scope="module", autouse=True)

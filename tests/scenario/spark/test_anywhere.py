@@ -18,7 +18,7 @@ import pytest
 
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.consumer.message import EndOfPartition
-from support.spark_here import why_no_spark
+from support.spark.here import why_no_spark
 
 pytestmark = [
     pytest.mark.long,

@@ -5,7 +5,7 @@ import pytest
 from barnabas.client.blocking import Admin
 from barnabas.client.errors import UnknownTopic
 from barnabas.spark.source.ranges import DataLoss
-from support.spark_planning import Topics, stream
+from support.spark.planning import Topics, stream
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from barnabas.spark.options.sink import Scope
 from barnabas.spark.sink.replays import SlotsChanged
 from barnabas.spark.sink.runs import UNKNOWN_RUN, Record, write_record
 from barnabas.testing import Broker
-from support.sink_runs import ALL, ROWS, Query
+from support.spark.sink_runs import ALL, ROWS, Query
 
 
 @pytest.fixture

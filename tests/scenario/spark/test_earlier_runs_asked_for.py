@@ -7,9 +7,9 @@ import pytest
 
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.spark.options.sink import Scope
-from support.our_broker import OurBroker
-from support.recording_proxy import RecordingProxy
-from support.sink_runs import ROWS, Query
+from support.process.our_broker import OurBroker
+from support.spark.sink_runs import ROWS, Query
+from support.wire.recording_proxy import RecordingProxy
 
 SETTINGS = {"transaction.state.log.num.partitions": 2, "offsets.topic.num.partitions": 2}
 KIP_664 = (ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS)

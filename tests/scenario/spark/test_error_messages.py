@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.client.blocking import Producer
 from barnabas.testing import Broker
-from support.ports import free_port
+from support.process.ports import free_port
 
 # If a task of a batch query fails, this line precedes the message.
 SPARKS_WORDS = "An exception was thrown from the Python worker:"

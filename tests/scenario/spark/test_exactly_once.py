@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.scale import is_soak, scaled
-from support.spark_here import why_no_spark
+from support.spark.here import why_no_spark
 from support.spark_runs.run import disturbed, killed_until_doubled, rivalled
 
 SECONDS = scaled("BARNABAS_SPARK_EOS_SECONDS", short=60.0, soak=600.0)

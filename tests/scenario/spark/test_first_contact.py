@@ -26,8 +26,8 @@ from barnabas.spark.sink.whole_batch import open_batch
 from barnabas.spark.source.batch import BatchReader
 from barnabas.spark.source.stream import StreamReader
 from barnabas.testing import Broker
-from support.our_broker import OurBroker
-from support.ports import free_port
+from support.process.our_broker import OurBroker
+from support.process.ports import free_port
 from support.scale import is_soak
 
 TIMEOUT_S = 0.4

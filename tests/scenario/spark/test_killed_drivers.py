@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from support.holding_proxy import HoldingProxy
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 from support.spark_runs import attacks
 from support.spark_runs.attacked import BATCH, TASK
 from support.spark_runs.attacks import Scene
 from support.spark_runs.process import DriverProcess
+from support.wire.holding_proxy import HoldingProxy
 
 # Two drivers have to start, one in this process and one in its own.
 pytestmark = pytest.mark.long

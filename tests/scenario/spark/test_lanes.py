@@ -12,9 +12,9 @@ from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.lanes import fetches_over
 from barnabas.spark.source.ranges import read_range
-from support.long_way import long_way, settings_for
-from support.our_broker import OurBroker
-from support.ports import free_port
+from support.process.our_broker import OurBroker
+from support.process.ports import free_port
+from support.wire.long_way import long_way, settings_for
 
 SEED = 9
 TIMEOUT_MS = 30_000

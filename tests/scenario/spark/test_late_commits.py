@@ -27,9 +27,9 @@ from barnabas.spark.options.values import Values
 from barnabas.spark.sink.slots import commit_slots, write_slot
 from barnabas.spark.sink.whole_batch import commit_parts, open_batch, write_part
 from barnabas.testing.waiting import wait_until
-from support.holding_proxy import Hold, HoldingProxy
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 from support.scale import scaled
+from support.wire.holding_proxy import Hold, HoldingProxy
 
 TASKS: Final = 2
 ROWS: Final = 40

@@ -20,7 +20,7 @@ from barnabas.spark.planning.splits import OffsetRange
 from barnabas.spark.source.progress import Announcement
 from barnabas.spark.source.ranges import DataLoss, NotRead, read_range
 from barnabas.spark.source.tasks import RangePartition, read_task
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 LONG_MS = 30_000
 SHORT_MS = 500

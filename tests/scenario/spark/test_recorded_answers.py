@@ -13,7 +13,7 @@ from differential.spark.case import Case
 from differential.spark.cases import CASES
 from differential.spark.through_spark import answer_through
 from differential.spark.topics import BROKER_SETTINGS, topics
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 NAMES = (
     "everything",

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.client.blocking import Admin, Consumer, Producer
-from support.doc_pages import DOCS, blocks
-from support.our_broker import OurBroker
+from support.docs.pages import DOCS, blocks
+from support.process.our_broker import OurBroker
 
 GUIDE = DOCS / "guides" / "spark.md"
 # Blocks with a file name are separate programs: see test_ways_to_run.py.

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from support.holding_proxy import HoldingProxy
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 from support.spark_runs import attacks, copies
 from support.spark_runs.attacks import Scene
 from support.spark_runs.cluster import two_workers
 from support.spark_runs.process import DriverProcess
+from support.wire.holding_proxy import HoldingProxy
 
 pytestmark = pytest.mark.soak
 

@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.spark.lag import LagListener, QueryLag
-from support.spark_copy import BATCH, TASK, Copy, check_a_batch_that_comes_again, each_promise
+from support.spark.copy import BATCH, TASK, Copy, check_a_batch_that_comes_again, each_promise
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.blocking import Admin, Consumer, Producer
-from support.doc_pages import DOCS, commands, sections
-from support.other_python import environment, path_without_barnabas
-from support.ports import free_port
-from support.spark_here import why_no_spark
+from support.docs.pages import DOCS, commands, sections
+from support.process.other_python import environment, path_without_barnabas
+from support.process.ports import free_port
+from support.spark.here import why_no_spark
 
 pytestmark = [
     pytest.mark.long,

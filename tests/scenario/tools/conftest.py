@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.our_broker import OurBroker
-from support.tool_runs import Tools
+from support.process.our_broker import OurBroker
+from support.process.tool_runs import Tools
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import Ended
-from support.tool_runs import Tools, run_tool
+from support.process.processes import Ended
+from support.process.tool_runs import Tools, run_tool
 
 RETENTION = "  retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000}\n"
 POLICY = (

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from barnabas.cli.console import subscription
-from support.our_broker import OurBroker
-from support.record_runs import RecordTools
+from support.process.our_broker import OurBroker
+from support.process.record_runs import RecordTools
 
 TIMEOUT_S = 30
 RECORDS = 20

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from support.our_broker import OurBroker
-from support.record_runs import RecordTools
+from support.process.our_broker import OurBroker
+from support.process.record_runs import RecordTools
 
 TIMEOUT_S = 30
 PROGRAM = (sys.executable, "-m", "barnabas.cli.main")

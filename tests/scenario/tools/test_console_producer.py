@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from support.our_broker import OurBroker
-from support.ports import free_port
-from support.record_runs import RecordTools, run
+from support.process.our_broker import OurBroker
+from support.process.ports import free_port
+from support.process.record_runs import RecordTools, run
 
 EVERYTHING = [
     word

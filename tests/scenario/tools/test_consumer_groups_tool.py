@@ -13,9 +13,9 @@ from confluent_kafka import Consumer
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client import Admin, Producer
-from support.our_broker import OurBroker
-from support.processes import Ended
-from support.tool_runs import Tools, run_tool
+from support.process.our_broker import OurBroker
+from support.process.processes import Ended
+from support.process.tool_runs import Tools, run_tool
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 AGED_S = 3600

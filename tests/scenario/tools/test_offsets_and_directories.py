@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.client import Producer
-from support.our_broker import OurBroker
-from support.processes import Ended
-from support.tool_runs import Tools, run_tool, without_ids
+from support.process.our_broker import OurBroker
+from support.process.processes import Ended
+from support.process.tool_runs import Tools, run_tool, without_ids
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from support.our_broker import OurBroker
-from support.ports import free_port
-from support.record_runs import RecordTools, run
+from support.process.our_broker import OurBroker
+from support.process.ports import free_port
+from support.process.record_runs import RecordTools, run
 
 # A record may be acknowledged within the millisecond in which it was sent.
 NUMBER = r"(?:[0-9]+\.[0-9]+|Infinity)"

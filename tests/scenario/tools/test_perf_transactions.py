@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from support.our_broker import OurBroker
-from support.record_runs import RecordTools, Run
+from support.process.our_broker import OurBroker
+from support.process.record_runs import RecordTools, Run
 
 UNLIMITED = ("--throughput", "-1")
 COMMITTED = ("--isolation-level", "read_committed")

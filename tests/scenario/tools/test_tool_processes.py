@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.our_broker import OurBroker
-from support.processes import run_to_end, started
+from support.process.our_broker import OurBroker
+from support.process.processes import run_to_end, started
 
 # The goal is a start within 150 ms on a quiet machine with compiled kernels. Nearly all of that is CPU time,
 # which this test measures because it hardly depends on other load. The limit is twice as much: tests also run

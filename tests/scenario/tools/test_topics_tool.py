@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from support.ports import free_port
-from support.processes import Ended, run_to_end
-from support.tool_runs import Tools, run_tool, without_ids
+from support.process.ports import free_port
+from support.process.processes import Ended, run_to_end
+from support.process.tool_runs import Tools, run_tool, without_ids
 
 FAILED = "Error while executing topic command : "
 PARTITION = "\tTopic: {}\tPartition: {}\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: \tLastKnownElr: "

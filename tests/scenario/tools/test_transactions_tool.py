@@ -17,9 +17,9 @@ from barnabas.client.admin import OffsetSpec
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.records.builder import build_batch
-from support.our_broker import OurBroker
-from support.record_runs import RecordTools
-from support.wire_client import WireClient
+from support.process.our_broker import OurBroker
+from support.process.record_runs import RecordTools
+from support.wire.client import WireClient
 
 SETTINGS = {
     "auto.create.topics.enable": "false",

@@ -21,7 +21,7 @@ from support.eos_runs.run import (
     eos_run,
     new_seed,
 )
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 from support.scale import scaled
 
 pytestmark = [pytest.mark.long, pytest.mark.scaled]

@@ -39,8 +39,8 @@ from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnTopic,
     InitProducerIdRequest,
 )
-from support.our_broker import OurBroker
-from support.wire_client import WireClient
+from support.process.our_broker import OurBroker
+from support.wire.client import WireClient
 
 SMALL = {
     "transaction.state.log.num.partitions": 3,

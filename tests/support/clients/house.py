@@ -8,7 +8,7 @@ from pathlib import Path
 from support.clients.bad_peer import open_files, resident_bytes
 from support.clients.neighbour import Neighbour
 from support.clients.stage import Stage
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 
 
 @dataclass(frozen=True)

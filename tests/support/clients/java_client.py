@@ -1,6 +1,6 @@
 """The Java client that Apache publishes, behind the small program in tests/interop/clients/java.
 
-The programs there are compiled with the jars that support.kafka_tools finds, once for every version of their
+The programs there are compiled with the jars that support.kafka.tools finds, once for every version of their
 sources.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 from support.clients import remote_build
 from support.clients.remote import CannotBuild, Remote
-from support.kafka_tools import VERSION, kafka_tools
+from support.kafka.tools import VERSION, kafka_tools
 
 SOURCES = remote_build.SOURCES / "java"
 COMPILE_TIMEOUT_S = 120

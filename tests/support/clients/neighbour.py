@@ -14,7 +14,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.records.builder import build_batch
 from barnabas.records.decode import decode_batch
 from support.clients.stage import wait_until
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 # Between two rounds, so that it leaves the broker to the others.
 PAUSE_S = 0.01

@@ -29,7 +29,7 @@ from barnabas.records.builder import NewRecord, build_batch
 from barnabas.records.header import BatchHeader, Codec, batch_headers
 from support.clients.client import WAIT_SECONDS_MAX
 from support.clients.group_client import HEARTBEAT_MS, GroupProtocol
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 _LATEST = -1
 _FETCH_BYTES_MAX = 50_000_000
@@ -46,7 +46,7 @@ GROUP_SETTINGS: Mapping[str, object] = {
 
 
 class Broker(Protocol):
-    """Kafka's or ours: support.kafka_broker and support.our_broker."""
+    """Kafka's or ours: support.kafka.broker and support.process.our_broker."""
 
     address: str
     logs: Path

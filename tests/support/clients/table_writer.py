@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.clients.table import Table
-from support.kafka_script_rows import ToolRows
+from support.kafka.script_rows import ToolRows
 
 _TOOLS = """
 ## Kafka's own command-line tools

@@ -12,7 +12,7 @@ from barnabas.protocol.messages.offsets import ListOffsetsPartition, ListOffsets
 from support.eos_runs.checker import End
 from support.eos_runs.orders import RECONNECT_MS_MAX
 from support.eos_runs.records import Seen, seen
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 LATEST = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1

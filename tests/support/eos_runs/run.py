@@ -22,7 +22,7 @@ from support.eos_runs.checker import Result, faults
 from support.eos_runs.orders import Orders
 from support.eos_runs.processes import Process
 from support.eos_runs.reading import Reader, all_ends, committed_offsets, read_all
-from support.wire_client import ConnectionClosed
+from support.wire.client import ConnectionClosed
 
 INPUT_PARTITIONS = 6
 OUTPUT_PARTITIONS = 4

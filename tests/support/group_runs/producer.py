@@ -14,7 +14,7 @@ from barnabas.protocol.messages.offsets import ListOffsetsPartition, ListOffsets
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.records.builder import build_batch
 from support.group_runs.journal import value_of
-from support.wire_client import ConnectionClosed, WireClient
+from support.wire.client import ConnectionClosed, WireClient
 
 PRODUCE_VERSION = 9
 LIST_OFFSETS_VERSION = 5

@@ -23,7 +23,7 @@ from support.group_runs.member_process import MemberProcess
 from support.group_runs.orders import Orders
 from support.group_runs.producer import NumberedProducer
 from support.group_runs.tenures import moves
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 PARTITIONS = 6
 SETTLED_WITHIN_S = 40.0

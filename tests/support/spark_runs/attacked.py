@@ -21,7 +21,7 @@ from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.consumer.message import EndOfPartition
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.testing.waiting import wait_until
-from support.holding_proxy import WAIT_S_MAX, Hold, HoldingProxy
+from support.wire.holding_proxy import WAIT_S_MAX, Hold, HoldingProxy
 
 TASK: Final = {"deliveryGuarantee": "exactly-once"}
 BATCH: Final = {"deliveryGuarantee": "exactly-once", "transactionScope": "batch"}

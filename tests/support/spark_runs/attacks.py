@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol, TypeAlias
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from support.holding_proxy import WAIT_S_MAX, Hold, HoldingProxy
 from support.spark_runs.attacked import BATCH, PARTITIONS, SCOPES, TASK, AttackedQuery, failure
 from support.spark_runs.process import COMMITTER, TASK_WORKER, DriverProcess, kill_workers_below
+from support.wire.holding_proxy import WAIT_S_MAX, Hold, HoldingProxy
 
 SETTINGS: Final = {
     "transaction.state.log.num.partitions": 2,

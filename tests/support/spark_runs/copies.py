@@ -4,10 +4,10 @@ from typing import Final
 
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.testing.waiting import wait_until
-from support.holding_proxy import WAIT_S_MAX
 from support.spark_runs.attacked import BATCH, PARTITIONS, TASK
 from support.spark_runs.attacks import Scene
 from support.spark_runs.process import DriverProcess
+from support.wire.holding_proxy import WAIT_S_MAX
 
 # As soon as one of two tasks is done, the other one is taken for slow.
 SPECULATION: Final = {

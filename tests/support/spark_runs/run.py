@@ -17,7 +17,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.consumer.message import EndOfPartition
-from support.our_broker import OurBroker
+from support.process.our_broker import OurBroker
 from support.spark_runs.process import JobProcess
 
 RECORDS: Final = 400_000

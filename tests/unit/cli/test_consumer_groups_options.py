@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.tool_runs import run_tool
+from support.process.tool_runs import run_tool
 
 NOWHERE = "127.0.0.1:1"
 

@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.cli.transactions import short
-from support.processes import Ended
-from support.tool_runs import run_tool
+from support.process.processes import Ended
+from support.process.tool_runs import run_tool
 
 NOWHERE = "127.0.0.1:1"
 NOT_IDENTIFIED = (

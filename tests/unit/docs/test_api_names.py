@@ -17,7 +17,7 @@ from barnabas import client, testing
 from barnabas.client import blocking
 from barnabas.client.errors import ClientError
 from barnabas.client.producer.transaction import Transaction
-from support.doc_pages import DOCS, name_of, prose, spans
+from support.docs.pages import DOCS, name_of, prose, spans
 
 GUIDES = [DOCS / "guides" / f"{name}.md" for name in ("client", "delivery", "testing", "spark")]
 OWNERS: list[object] = [

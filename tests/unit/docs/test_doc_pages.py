@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.doc_pages import anchors, blocks, commands, indented_blocks, links, prose, spans
-from support.doc_shell import check_requirement, never_ends, shape
+from support.docs.pages import anchors, blocks, commands, indented_blocks, links, prose, spans
+from support.docs.shell import check_requirement, never_ends, shape
 
 PAGE = """\
 # The `barnabas` tools

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.doc_pages import DOCS, LANGUAGES, blocks, example_pages, indented_blocks, name_of
+from support.docs.pages import DOCS, LANGUAGES, blocks, example_pages, indented_blocks, name_of
 
 PAGES = example_pages()
 # Text that does not follow commands, and so is not their output: the page's own test compares it.

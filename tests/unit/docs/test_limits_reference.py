@@ -16,7 +16,7 @@ from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.producer.settings import ProducerSettings
 from barnabas.server.settings.catalog import BROKER
 from barnabas.server.settings.declare import Support
-from support.doc_pages import DOCS
+from support.docs.pages import DOCS
 
 PAGE = DOCS / "reference" / "limits.md"
 OPENING = """# Limits

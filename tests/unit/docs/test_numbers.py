@@ -13,7 +13,7 @@ from barnabas.base.settings import settings_of
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.producer.settings import ProducerSettings
 from barnabas.server.settings.catalog import BROKER
-from support.doc_pages import DOCS
+from support.docs.pages import DOCS
 
 WORDS = {1: "one", 5: "five", 6: "six"}
 

@@ -18,8 +18,8 @@ from barnabas.client.producer.settings import ProducerSettings
 from barnabas.client.settings import REFUSED, ClientSettings
 from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP
 from barnabas.storage.topic_settings import SETTINGS as TOPIC
-from support.doc_pages import DOCS, ROOT, all_pages, anchors, blocks, links, name_of, prose, spans
-from support.spark_options import spark_options
+from support.docs.pages import DOCS, ROOT, all_pages, anchors, blocks, links, name_of, prose, spans
+from support.spark.options import spark_options
 
 PAGES = all_pages()
 GUIDES = [page for page in PAGES if page.parent.name in ("guides", "concepts")]

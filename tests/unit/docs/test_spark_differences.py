@@ -7,7 +7,7 @@ import os
 from itertools import takewhile
 
 from differential.spark.differences import DIFFERENCES, table
-from support.doc_pages import DOCS, ROOT
+from support.docs.pages import DOCS, ROOT
 
 GUIDE = DOCS / "guides" / "spark.md"
 

@@ -7,8 +7,8 @@ import pytest
 from barnabas.spark.options.sink import SinkOptions, sink_options
 from barnabas.spark.options.source import SourceOptions, batch_options, stream_options
 from barnabas.spark.options.values import Values
-from support.doc_pages import DOCS, prose
-from support.spark_options import SERVERS, sink_options_asked, source_options_asked
+from support.docs.pages import DOCS, prose
+from support.spark.options import SERVERS, sink_options_asked, source_options_asked
 
 GUIDE = DOCS / "guides" / "spark.md"
 

@@ -23,7 +23,7 @@ from barnabas.raft.facts import LeaderAndEpoch, OffsetAndEpoch
 from barnabas.raft.settings import BATCH_BYTES_MAX, QuorumSettings
 from barnabas.sim.disk import SimDisk
 from support.clocks import ManualClock
-from support.managers import SlowExecutor, on_a_loop
+from support.log.managers import SlowExecutor, on_a_loop
 from support.quorums import LOG_DIRECTORY, ROOT, Recorder, bulk, config, elected, new_quorum, running
 
 

@@ -13,7 +13,7 @@ from barnabas.raft.quorum_state import (
 )
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.errors import CorruptFile
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 
 KAFKAS = sample_files()["__cluster_metadata-0/quorum-state"]
 

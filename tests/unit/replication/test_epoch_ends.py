@@ -8,8 +8,8 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.reading import read_partition
 from barnabas.storage.errors import OffsetOutOfRange
 from support.hosted import hosted, image_of, partition_image
-from support.logs import put
-from support.managers import on_a_loop
+from support.log.logs import put
+from support.log.managers import on_a_loop
 
 pytestmark = pytest.mark.kernel
 

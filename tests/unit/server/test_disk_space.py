@@ -10,8 +10,8 @@ from barnabas.base.tasks import Tasks
 from barnabas.server.disk_space import WAIT_MAX_S, DiskSpace
 from barnabas.sim.world import run_sim
 from support.hosted import one_topic
-from support.logs import PausedExecutor
-from support.managers import A, B, on_a_loop
+from support.log.logs import PausedExecutor
+from support.log.managers import A, B, on_a_loop
 
 
 @on_a_loop

@@ -17,8 +17,8 @@ from barnabas.storage.files import Buffer
 from barnabas.storage.overlap import OVERLAP_BYTES
 from barnabas.storage.upkeep import Upkeep, UpkeepSettings
 from support.hosted import Hosted, one_topic
-from support.managers import on_a_loop
-from support.requests import batch
+from support.log.managers import on_a_loop
+from support.wire.requests import batch
 
 T = TypeVar("T")
 

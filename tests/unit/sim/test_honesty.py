@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from barnabas.sim.world import World
-from support.socket_stories import STORIES, Seen
+from support.wire.socket_stories import STORIES, Seen
 
 SEEDS = range(10)
 

@@ -11,7 +11,7 @@ import pytest
 from barnabas.sim.errors import SimulationFailed, SimulationStuck
 from barnabas.sim.stream import CAPACITY_BYTES, RESEND_FOR_S
 from barnabas.sim.world import World, run_sim
-from support.socket_stories import LARGE, Echo, Recorder
+from support.wire.socket_stories import LARGE, Echo, Recorder
 
 PORT = 9092
 

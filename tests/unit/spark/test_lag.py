@@ -2,7 +2,7 @@
 
 from barnabas.base.ids import TopicPartition
 from barnabas.spark.lag import PartitionLag, QueryLag, lag_of
-from support.spark_events import QUERY, RUN, progress
+from support.spark.events import QUERY, RUN, progress
 
 
 def test_lag_is_the_distance_to_the_latest_offsets() -> None:

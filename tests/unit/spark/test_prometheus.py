@@ -12,7 +12,7 @@ from barnabas.spark import prometheus
 from barnabas.spark.lag import QueryLag
 from barnabas.spark.prometheus import TABLE, PrometheusLagListener
 from support.prometheus_text import Family, read_exposition
-from support.spark_events import QUERY, RUN, idle, progressed, terminated
+from support.spark.events import QUERY, RUN, idle, progressed, terminated
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "spark.md"
 OTHER_QUERY, OTHER_RUN = QUERY[:-1] + "2", RUN[:-1] + "b"

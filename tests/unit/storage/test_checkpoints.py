@@ -8,7 +8,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.storage.directory.checkpoints import OFFSET_CHECKPOINTS, read_offsets, write_offsets
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.errors import CorruptFile
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 
 FS = DiskFileSystem()
 ORDERS = TopicPartition("orders", 0)

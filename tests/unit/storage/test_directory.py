@@ -16,7 +16,7 @@ from barnabas.storage.directory.partitions import DirectoryKind, PartitionDirect
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.errors import CorruptFile, DirectoryOffline
 from barnabas.storage.files import FileSystem
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 
 ID = Uuid(b"an id of 16 byte")
 OTHER_ID = Uuid(b"another 16 bytes")

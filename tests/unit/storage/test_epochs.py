@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.errors import CorruptFile
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 
 CHECKPOINTS = [name for name in sample_files() if name.endswith("leader-epoch-checkpoint")]
 

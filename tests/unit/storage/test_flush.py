@@ -13,7 +13,7 @@ from barnabas.storage.removal import retain
 from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.truncation import truncate
 from barnabas.storage.warming import mend_indexes
-from support.logs import (
+from support.log.logs import (
     DIRECTORY,
     NOW,
     CountingExecutor,

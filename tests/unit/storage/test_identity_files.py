@@ -24,7 +24,7 @@ from barnabas.storage.directory.meta_properties import (
 from barnabas.storage.directory.partition_metadata import read_partition_metadata, write_partition_metadata
 from barnabas.storage.disk import DiskFileSystem
 from barnabas.storage.errors import CorruptFile
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 
 FS = DiskFileSystem()
 META = MetaProperties(

@@ -19,8 +19,8 @@ from barnabas.records.header import (
 from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
 from barnabas.storage.errors import StorageError
 from barnabas.storage.intake import Batch, Rules, take_own, take_produced, take_replicated
-from support.logs import NOW, batch, marker
-from support.logs import settings as log_settings
+from support.log.logs import NOW, batch, marker
+from support.log.logs import settings as log_settings
 
 pytestmark = pytest.mark.kernel
 

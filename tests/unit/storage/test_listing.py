@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.storage.listing import SegmentFiles, list_log
-from support.logs import DIRECTORY, new_disk, path_of
+from support.log.logs import DIRECTORY, new_disk, path_of
 
 KINDS = (".log", ".index", ".timeindex")
 

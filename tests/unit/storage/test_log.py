@@ -12,7 +12,7 @@ from barnabas.storage.epochs import EpochStart
 from barnabas.storage.errors import LogClosed, UnexpectedOffset
 from barnabas.storage.producers.table import Origin
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.logs import (
+from support.log.logs import (
     NOW,
     batch,
     disk_of,

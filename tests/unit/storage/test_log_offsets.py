@@ -15,7 +15,7 @@ from barnabas.storage.producers.errors import (
 from barnabas.storage.producers.table import Origin
 from barnabas.storage.segment.aborted import write_aborted
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.logs import (
+from support.log.logs import (
     NOW,
     batch,
     disk_of,

@@ -5,7 +5,18 @@ import pytest
 from barnabas.storage.errors import OffsetOutOfRange
 from barnabas.storage.files import NotCached
 from barnabas.storage.log import Log
-from support.logs import NOW, disk_of, fill, follow, new_log, offsets_in, path_of, put, read_all, read_bytes
+from support.log.logs import (
+    NOW,
+    disk_of,
+    fill,
+    follow,
+    new_log,
+    offsets_in,
+    path_of,
+    put,
+    read_all,
+    read_bytes,
+)
 
 pytestmark = pytest.mark.kernel
 

@@ -9,7 +9,7 @@ from crc32c import crc32c
 from barnabas.records.header import ATTRIBUTES_AT, BASE_TIMESTAMP_AT, CRC_AT, MAX_TIMESTAMP_AT
 from barnabas.storage.flush import begin_flush
 from barnabas.storage.log import OFFSET_SPAN_MAX, Log
-from support.logs import (
+from support.log.logs import (
     NOW,
     batch,
     disk_of,

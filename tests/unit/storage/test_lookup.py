@@ -9,7 +9,7 @@ from barnabas.records.builder import build_batch
 from barnabas.records.header import ATTRIBUTES_AT, BATCH_LENGTH_AT, COUNT_AT, CRC_AT, Codec
 from barnabas.storage.log import Log
 from barnabas.storage.lookup import TimedOffset, latest_record, offset_for_time
-from support.logs import NOW, end_txn, fill, new_log, put, send
+from support.log.logs import NOW, end_txn, fill, new_log, put, send
 
 pytestmark = pytest.mark.kernel
 

@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.storage.errors import DirectoryOffline, DiskFull, LogClosed, LogExists
 from barnabas.storage.loading import Progress
 from support.clocks import ManualClock
-from support.managers import (
+from support.log.managers import (
     CONFIG,
     T0,
     T1,

@@ -18,7 +18,7 @@ from barnabas.storage.errors import (
     LogFailed,
     Shortage,
 )
-from support.managers import (
+from support.log.managers import (
     CHECKPOINTS,
     CONFIG,
     T0,

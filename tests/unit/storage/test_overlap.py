@@ -12,7 +12,7 @@ from barnabas.storage.append_errors import BatchTooLarge
 from barnabas.storage.log import Appended, Log
 from barnabas.storage.overlap import OVERLAP_BYTES, append_produced
 from barnabas.storage.producers.errors import OutOfOrderSequence
-from support.logs import NOW, batch, disk_of, new_log, offsets, open_again, settings, shut
+from support.log.logs import NOW, batch, disk_of, new_log, offsets, open_again, settings, shut
 
 pytestmark = pytest.mark.kernel
 

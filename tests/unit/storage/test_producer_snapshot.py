@@ -10,8 +10,8 @@ from barnabas.storage.errors import CorruptFile
 from barnabas.storage.names import split_name
 from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot
 from barnabas.storage.producers.table import Duplicate, Origin, Producers
-from support.kafka_sample import sample_files
-from support.producer_logs import header, replay
+from support.kafka.sample import sample_files
+from support.log.producer_logs import header, replay
 
 pytestmark = pytest.mark.kernel
 

@@ -10,7 +10,7 @@ from barnabas.storage.producers.errors import (
     TransactionCoordinatorFenced,
 )
 from barnabas.storage.producers.table import Duplicate, Origin, Producers
-from support.producer_logs import P, Q, append, end, fields_of, header
+from support.log.producer_logs import P, Q, append, end, fields_of, header
 
 pytestmark = pytest.mark.kernel
 

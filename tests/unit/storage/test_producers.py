@@ -8,7 +8,7 @@ from barnabas.storage.producers.errors import (
     OutOfOrderSequence,
 )
 from barnabas.storage.producers.table import Duplicate, LastRecord, Origin, Producers
-from support.producer_logs import P, Q, append, end, header
+from support.log.producer_logs import P, Q, append, end, header
 
 pytestmark = pytest.mark.kernel
 

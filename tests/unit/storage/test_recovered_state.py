@@ -8,7 +8,7 @@ from barnabas.storage.errors import CorruptLog
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Opened
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.logs import (
+from support.log.logs import (
     DIRECTORY,
     NOW,
     end_txn,

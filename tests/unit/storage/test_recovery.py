@@ -8,7 +8,7 @@ from barnabas.sim.disk import SimDisk
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Opened
-from support.logs import (
+from support.log.logs import (
     DIRECTORY,
     NOW,
     batch,

@@ -12,7 +12,7 @@ from barnabas.storage.errors import OffsetOutOfRange
 from barnabas.storage.log import Log
 from barnabas.storage.removal import remove_all, retain, retention_facts
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.logs import (
+from support.log.logs import (
     DIRECTORY,
     NOW,
     disk_of,

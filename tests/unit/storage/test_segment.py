@@ -12,7 +12,7 @@ from barnabas.storage.lookup import offset_for_time
 from barnabas.storage.segment.index import IndexDamaged
 from barnabas.storage.segment.segment import HOT_BYTES, Segment, SegmentWriter
 from barnabas.storage.warming import warmed
-from support.logs import (
+from support.log.logs import (
     DIRECTORY,
     NOW,
     batch,

@@ -14,7 +14,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.removal import retain
 from barnabas.storage.segment.txn_index import AbortedTxn
 from barnabas.storage.truncation import ChangedMeanwhile, restart_at, truncate
-from support.logs import (
+from support.log.logs import (
     NOW,
     CountingExecutor,
     disk_of,

@@ -16,8 +16,8 @@ from barnabas.storage.segment.txn_index import (
     read_entries,
     truncate_entries,
 )
-from support.kafka_sample import sample_files
-from support.producer_logs import replay
+from support.kafka.sample import sample_files
+from support.log.producer_logs import replay
 
 pytestmark = pytest.mark.kernel
 

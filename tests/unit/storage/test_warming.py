@@ -12,7 +12,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.lookup import latest_record, offset_for_time
 from barnabas.storage.segment.index import IndexDamaged
 from barnabas.storage.warming import mend_indexes, waiting, warmed
-from support.logs import (
+from support.log.logs import (
     NOW,
     CountingExecutor,
     end_txn,

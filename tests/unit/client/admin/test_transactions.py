@@ -31,9 +31,9 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from barnabas.sim.world import World
-from support.admin_worlds import new_admin
-from support.client_peers import PORT, in_world
-from support.scripted_brokers import ScriptedBroker, listening_all, metadata_of
+from support.our_client.admin_worlds import new_admin
+from support.our_client.peers import PORT, in_world
+from support.our_client.scripted_brokers import ScriptedBroker, listening_all, metadata_of
 
 METADATA, FIND, LIST = ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.LIST_TRANSACTIONS
 DESCRIBE, INIT, MARK = ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.INIT_PRODUCER_ID, ApiKey.WRITE_TXN_MARKERS

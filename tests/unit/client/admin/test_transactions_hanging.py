@@ -32,9 +32,9 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from barnabas.sim.world import World
-from support.admin_worlds import new_admin
-from support.client_peers import PORT, in_world
-from support.scripted_brokers import ScriptedBroker, listening_all, metadata_of
+from support.our_client.admin_worlds import new_admin
+from support.our_client.peers import PORT, in_world
+from support.our_client.scripted_brokers import ScriptedBroker, listening_all, metadata_of
 
 PRODUCERS, LIST, DESCRIBE = (
     ApiKey.DESCRIBE_PRODUCERS,

@@ -10,8 +10,8 @@ from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import CorruptRecords
 from barnabas.client.consumer.positions import Assigned
 from barnabas.records.header import Codec, stamp
-from support.consumer_worlds import log_of
-from support.requests import batch
+from support.our_client.consumer_worlds import log_of
+from support.wire.requests import batch
 
 ENOUGH = 1 << 30
 

@@ -11,7 +11,7 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.errors import CorruptBatch, UnsupportedMagic
 from barnabas.records.header import Codec, TimestampType, stamp
 from barnabas.records.record import Record
-from support.consumer_worlds import log_of
+from support.our_client.consumer_worlds import log_of
 from support.sample_records import LARGE_RECORDS, ODD_RECORDS
 
 pytestmark = pytest.mark.kernel

@@ -9,7 +9,7 @@ from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import CorruptRecords, NoOffset
 from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.client.consumer.positions import Assigned
-from support.consumer_worlds import log_of
+from support.our_client.consumer_worlds import log_of
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 NODE = 1

@@ -1,4 +1,4 @@
-"""Keys go to the partitions that Java's producer and librdkafka put them in: support.recorded_partitions."""
+"""Keys go to the partitions that Java's producer and librdkafka chose."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import pytest
 from barnabas.client.partitioning.crc import consistent_partition
 from barnabas.client.partitioning.fnv1a import fnv1a_partition
 from barnabas.client.partitioning.murmur2 import murmur2, murmur2_partition, murmur2_partitions
-from support.recorded_partitions import RecordedPartitions
+from support.our_client.recorded_partitions import RecordedPartitions
 
 pytestmark = pytest.mark.kernel
 

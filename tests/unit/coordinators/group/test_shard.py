@@ -24,9 +24,9 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
 )
 from barnabas.records.header import Codec
-from support.consumer_group_stories import Consumer
-from support.group_stories import HOST, START_MS, decoded
-from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
+from support.group.consumer_stories import Consumer
+from support.group.mixed_stories import NO_DELAY, Classic, MixedStory
+from support.group.stories import HOST, START_MS, decoded
 
 pytestmark = pytest.mark.kernel
 

@@ -20,8 +20,8 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestTopics,
 )
 from barnabas.records.header import Codec
-from support.group_stories import Stage
-from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
+from support.group.mixed_stories import NO_DELAY, Classic, MixedStory
+from support.group.stories import Stage
 from unit.coordinators.group.offsets.offset_world import caller, codes, commit_request
 from unit.coordinators.group.offsets.txn_requests import EPOCH, PRODUCER, VERSION, txn_request
 

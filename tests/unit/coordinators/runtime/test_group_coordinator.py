@@ -30,7 +30,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
 )
 from barnabas.sim.world import World, run_sim
-from support.consumer_group_stories import image_of, topic_id
+from support.group.consumer_stories import image_of, topic_id
 from support.led_partitions import MemoryPartition
 
 pytestmark = pytest.mark.kernel

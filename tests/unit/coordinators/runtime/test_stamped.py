@@ -36,7 +36,7 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import MAGIC_AT, Codec, batch_headers, read_header
 from barnabas.sim.world import World, run_sim
 from support.clocks import ManualClock
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 from support.led_partitions import MemoryPartition
 
 pytestmark = pytest.mark.kernel

@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.protocol.error_codes import ErrorCode
-from support.txn_model import TxnWorld, codes, given_to
+from support.txn.model import TxnWorld, codes, given_to
 
 pytestmark = pytest.mark.kernel
 

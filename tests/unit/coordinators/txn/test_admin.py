@@ -12,7 +12,7 @@ from barnabas.protocol.messages.transaction_admin import (
     ListTransactionsResponse,
     TopicData,
 )
-from support.txn_model import FIRST_ID, TxnWorld, given_to
+from support.txn.model import FIRST_ID, TxnWorld, given_to
 
 pytestmark = pytest.mark.kernel
 

@@ -8,7 +8,7 @@ from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
-from support.txn_model import FIRST_ID, Asked, TxnWorld, codes, given_to, refused
+from support.txn.model import FIRST_ID, Asked, TxnWorld, codes, given_to, refused
 
 pytestmark = pytest.mark.kernel
 

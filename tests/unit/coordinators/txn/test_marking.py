@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.txn.state import TxnState
-from support.txn_model import TxnWorld, given_to
+from support.txn.model import TxnWorld, given_to
 
 pytestmark = pytest.mark.kernel
 

@@ -21,7 +21,7 @@ from barnabas.protocol.stored.framing import TRANSACTION_STATE, UnknownRecord, e
 from barnabas.protocol.stored.transactions import TransactionLogKey
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import read_header
-from support.kafka_sample import sample_files
+from support.kafka.sample import sample_files
 
 pytestmark = pytest.mark.kernel
 

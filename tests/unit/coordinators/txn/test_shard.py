@@ -15,7 +15,7 @@ from barnabas.coordinators.txn.state import TxnState
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.header import Codec
-from support.txn_model import FIRST_ID, TxnWorld, codes, given_to
+from support.txn.model import FIRST_ID, TxnWorld, codes, given_to
 
 pytestmark = pytest.mark.kernel
 

@@ -7,7 +7,7 @@ from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TWO_PHASE_TIMEOUT_MS, TxnState
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdResponse
-from support.txn_model import FIRST_ID, TxnWorld, codes, given_to, refused
+from support.txn.model import FIRST_ID, TxnWorld, codes, given_to, refused
 
 pytestmark = pytest.mark.kernel
 

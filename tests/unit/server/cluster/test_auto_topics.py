@@ -10,7 +10,7 @@ from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.server.cluster.auto_topics import IN_FLIGHT_MAX
 from barnabas.server.handlers.metadata import API
 from support.decided import Decided, one_broker
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

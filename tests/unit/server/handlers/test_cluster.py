@@ -12,7 +12,7 @@ from barnabas.protocol.messages.cluster import (
 )
 from barnabas.server.handlers.cluster import APIS
 from support.decided import CLUSTER_ID, Decided, one_broker, row
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 DESCRIBE = row(APIS, ApiKey.DESCRIBE_CLUSTER)
 UNREGISTER = row(APIS, ApiKey.UNREGISTER_BROKER)

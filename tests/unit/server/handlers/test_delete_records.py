@@ -11,8 +11,8 @@ from barnabas.replication.partition import Partition
 from barnabas.server.handlers.delete_records import API
 from barnabas.storage.upkeep import Upkeep, UpkeepSettings
 from support.hosted import Hosted, hosted, image_of, one_topic, partition_image
-from support.logs import put
-from support.managers import on_a_loop
+from support.log.logs import put
+from support.log.managers import on_a_loop
 
 OUT_OF_RANGE, UNKNOWN, NOT_LEADER, BAD_TOPIC, POLICY = 1, 3, 6, 17, 44
 

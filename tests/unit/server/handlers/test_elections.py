@@ -16,7 +16,7 @@ from barnabas.protocol.messages.replicas import (
 )
 from barnabas.server.handlers.elections import API
 from support.decided import Decided, one_broker
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 
 def electing(*partitions: int, timeout_ms: int = 1000, election_type: int = 0) -> ElectLeadersRequest:

@@ -4,7 +4,7 @@ from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.server.handlers.features import API
 from support.decided import one_broker
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 SAFE_DOWNGRADE = 2
 

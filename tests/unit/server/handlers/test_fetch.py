@@ -7,7 +7,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.records.builder import build_batch
 from barnabas.server.handlers.fetch import API
 from support.hosted import one_topic, topic_id
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 OUT_OF_RANGE = [-2, -1, 1, 2**31 - 1]
 

@@ -17,7 +17,7 @@ from barnabas.server.operations import OF_GROUP
 from barnabas.server.requests.api import Api
 from support.hosted import Hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 DESCRIBE_API, LIST_API = APIS
 # The first of the two partitions is led here.

@@ -26,7 +26,7 @@ from barnabas.server.handlers.group_offsets import COMMIT_API, DELETE_API
 from barnabas.server.handlers.offset_fetch import API as FETCH_API
 from support.hosted import Hosted, image_of, partition_image, topic_id
 from support.led_partitions import MemoryPartition
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 pytestmark = pytest.mark.kernel
 

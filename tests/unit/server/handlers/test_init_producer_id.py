@@ -13,7 +13,7 @@ from barnabas.protocol.messages.transactions import (
 from barnabas.server.handlers import init_producer_id
 from barnabas.server.handlers.init_producer_id import API
 from support.hosted import FixedController, Hosted, one_topic
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 LOADING, NOT_COORDINATOR, INVALID_REQUEST, INVALID_TIMEOUT = 14, 16, 42, 50
 

@@ -9,8 +9,8 @@ from barnabas.protocol.messages.offsets import (
 )
 from barnabas.server.handlers.leader_epochs import API
 from support.hosted import Hosted, hosted, image_of, one_topic, partition_image
-from support.logs import put
-from support.managers import on_a_loop
+from support.log.logs import put
+from support.log.managers import on_a_loop
 
 NOT_KNOWN = (-1, -1, 0)
 

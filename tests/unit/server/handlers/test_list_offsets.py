@@ -14,8 +14,8 @@ from barnabas.protocol.messages.offsets import (
 from barnabas.server.handlers.list_offsets import API
 from barnabas.storage.errors import DirectoryOffline, LogClosed
 from support.hosted import Hosted, hosted, image_of, one_topic, partition_image
-from support.logs import CountingExecutor, PausedExecutor, end_txn, put, send
-from support.managers import on_a_loop
+from support.log.logs import CountingExecutor, PausedExecutor, end_txn, put, send
+from support.log.managers import on_a_loop
 
 EARLIEST, LATEST, MAX_TIMESTAMP, EARLIEST_LOCAL, TIERED, PENDING = -2, -1, -3, -4, -5, -6
 NOTHING = (-1, -1, -1)

@@ -14,8 +14,8 @@ from barnabas.protocol.messages.log_dirs import (
 from barnabas.server.handlers.log_dirs import API
 from barnabas.storage.disk import DiskFileSystem
 from support.hosted import Hosted, hosted, image_of, partition_image
-from support.logs import put
-from support.managers import A, B, on_a_loop
+from support.log.logs import put
+from support.log.managers import A, B, on_a_loop
 
 STORAGE_ERROR = 56
 

@@ -6,8 +6,8 @@ from barnabas.records.crc import crc32c_of
 from barnabas.records.header import ATTRIBUTES_AT, CRC_AT, Codec
 from barnabas.server.handlers.produce import API, RECORD_ERRORS_MAX
 from support.hosted import Hosted, one_topic
-from support.managers import on_a_loop
-from support.requests import produce_of, produced
+from support.log.managers import on_a_loop
+from support.wire.requests import produce_of, produced
 
 TOO_LATE_MS = 4_000_000_000_000
 

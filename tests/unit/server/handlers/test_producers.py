@@ -8,8 +8,8 @@ from barnabas.protocol.messages.transaction_admin import (
 )
 from barnabas.server.handlers.producers import API
 from support.hosted import Hosted, hosted, image_of, one_topic, partition_image
-from support.logs import NOW, end_txn, send
-from support.managers import on_a_loop
+from support.log.logs import NOW, end_txn, send
+from support.log.managers import on_a_loop
 
 NOT_HERE = "This server does not host this topic-partition."
 

@@ -16,7 +16,7 @@ from barnabas.protocol.messages.quorum import (
 )
 from barnabas.server.handlers.quorum import API
 from support.decided import one_broker
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 from support.quorums import config, running
 
 METADATA = "__cluster_metadata"

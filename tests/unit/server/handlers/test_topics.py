@@ -18,7 +18,7 @@ from barnabas.protocol.messages.topics import (
 )
 from barnabas.server.handlers.topics import APIS
 from support.decided import one_broker, row
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 CREATE = row(APIS, ApiKey.CREATE_TOPICS)
 DELETE = row(APIS, ApiKey.DELETE_TOPICS)

@@ -22,7 +22,7 @@ from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
 from barnabas.server.handlers.txn_offsets import API
 from support.hosted import Hosted, hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 
 pytestmark = pytest.mark.kernel
 

@@ -15,8 +15,8 @@ from barnabas.server.metrics.catalog import TABLE, exposition
 from barnabas.server.metrics.sources import Scrape, Sources, Space
 from barnabas.storage.errors import CorruptLog
 from support.hosted import hosted, image_of, one_topic, partition_image, topic_id
-from support.logs import put, send
-from support.managers import A, B, on_a_loop
+from support.log.logs import put, send
+from support.log.managers import A, B, on_a_loop
 from support.observed import lines_of, sources_of
 from support.prometheus_text import Family, read_exposition
 

@@ -24,7 +24,7 @@ from barnabas.server.disk_space import DiskSpace
 from barnabas.server.metrics.http_server import pages
 from barnabas.sim.world import expecting_faults, run_sim
 from support.hosted import one_topic
-from support.managers import on_a_loop
+from support.log.managers import on_a_loop
 from support.observed import sources_of
 from support.prometheus_text import read_exposition
 

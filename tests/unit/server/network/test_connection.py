@@ -33,7 +33,7 @@ from barnabas.server.requests.dispatch import Dispatcher
 from barnabas.server.requests.later import Later
 from barnabas.server.settings.endpoints import Endpoint
 from barnabas.sim.world import World, expecting_faults, run_sim
-from support.frames import RawClient
+from support.wire.frames import RawClient
 
 pytestmark = pytest.mark.kernel
 

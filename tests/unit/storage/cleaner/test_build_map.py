@@ -8,7 +8,7 @@ from barnabas.storage.cleaner.build import KeysDoNotFit, MapBuilder
 from barnabas.storage.cleaner.key_map import NOT_FOUND, SLOT_SIZE, KeyMap
 from barnabas.storage.cleaner.transactions import Transactions
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.compaction import SECRET, marker, records, simple_batch
+from support.log.compaction import SECRET, marker, records, simple_batch
 
 pytestmark = pytest.mark.kernel
 

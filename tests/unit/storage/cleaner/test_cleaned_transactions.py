@@ -7,7 +7,7 @@ from barnabas.records.rebuild import empty_batch
 from barnabas.storage.cleaner.batch import Batch
 from barnabas.storage.cleaner.transactions import Transactions
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.compaction import marker, records
+from support.log.compaction import marker, records
 
 pytestmark = pytest.mark.kernel
 

@@ -12,7 +12,7 @@ from barnabas.storage.errors import CorruptLog
 from barnabas.storage.names import CLEANED, LOG, TXN_INDEX, file_name
 from barnabas.storage.producers.table import LastRecord
 from barnabas.storage.segment.txn_index import AbortedTxn, read_entries
-from support.compaction import (
+from support.log.compaction import (
     DIRECTORY,
     Setup,
     bases,

@@ -18,7 +18,7 @@ from barnabas.storage.cleaner.transactions import Transactions
 from barnabas.storage.producers.table import LastRecord
 from barnabas.storage.segment.segment import Segment
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.compaction import NOW_MS, SECRET, marker, records, simple_batch
+from support.log.compaction import NOW_MS, SECRET, marker, records, simple_batch
 
 pytestmark = pytest.mark.kernel
 

@@ -12,7 +12,7 @@ from barnabas.storage.cleaner.swap import finish_swaps, publish, retire, settle,
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.names import CLEANED, DELETED, LOG, SEGMENT_FILES, SWAP, file_name
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.compaction import DIRECTORY, Setup, bases, marker, new_disk, simple_batch, write_segment
+from support.log.compaction import DIRECTORY, Setup, bases, marker, new_disk, simple_batch, write_segment
 
 pytestmark = pytest.mark.kernel
 

@@ -6,7 +6,7 @@ from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.coordinators.group.ground import CLASSIC, Group
 from barnabas.protocol.error_codes import ErrorCode
-from support.group_stories import RANGE, SESSION_MS, START_MS, Member, Story, subscription
+from support.group.stories import RANGE, SESSION_MS, START_MS, Member, Story, subscription
 
 pytestmark = pytest.mark.kernel
 

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import MemberIdentity
-from support.group_stories import Member, Story
+from support.group.stories import Member, Story
 
 pytestmark = pytest.mark.kernel
 

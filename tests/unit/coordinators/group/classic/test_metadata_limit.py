@@ -2,7 +2,7 @@
 
 from barnabas.coordinators.group.classic.checks import METADATA_BYTES_MAX, SMALL_METADATA_BYTES
 from barnabas.protocol.error_codes import ErrorCode
-from support.group_stories import Member, Story
+from support.group.stories import Member, Story
 
 HALF = (("range", b"m" * (METADATA_BYTES_MAX // 2)),)
 MORE = (("range", b"m" * (SMALL_METADATA_BYTES + 1)),)

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
-from support.group_stories import Asked, Member, Story, subscription
+from support.group.stories import Asked, Member, Story, subscription
 
 pytestmark = pytest.mark.kernel
 

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
-from support.group_stories import REBALANCE_MS, SESSION_MS, Member, Story, subscription
+from support.group.stories import REBALANCE_MS, SESSION_MS, Member, Story, subscription
 
 pytestmark = pytest.mark.kernel
 

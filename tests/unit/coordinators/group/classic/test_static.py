@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
-from support.group_stories import RANGE, REBALANCE_MS, SESSION_MS, Member, Story
+from support.group.stories import RANGE, REBALANCE_MS, SESSION_MS, Member, Story
 
 pytestmark = pytest.mark.kernel
 

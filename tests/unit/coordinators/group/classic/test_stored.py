@@ -6,7 +6,7 @@ from barnabas.coordinators.decision.outcome import StoredRecord
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from support.group_stories import HOST, REBALANCE_MS, SESSION_MS, START_MS, Member, Story, subscription
+from support.group.stories import HOST, REBALANCE_MS, SESSION_MS, START_MS, Member, Story, subscription
 
 pytestmark = pytest.mark.kernel
 

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.protocol.error_codes import ErrorCode
-from support.group_stories import Member, Story
+from support.group.stories import Member, Story
 
 pytestmark = pytest.mark.kernel
 

@@ -1,8 +1,8 @@
 """Assignments of large groups, computed off the loop while their members continue."""
 
 from barnabas.coordinators.group.consumer.assigning import ASSIGNED_AT_ONCE_MAX, AssignmentJob
-from support.consumer_group_stories import Consumer, ConsumerStory
-from support.group_stories import GROUP
+from support.group.consumer_stories import Consumer, ConsumerStory
+from support.group.stories import GROUP
 
 TOPICS = {f"orders-{number}": 1 for number in range(ASSIGNED_AT_ONCE_MAX // 3)}
 

@@ -8,7 +8,7 @@ from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ClassicSide
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.protocol.error_codes import ErrorCode
-from support.consumer_group_stories import Consumer, ConsumerStory, topic_id
+from support.group.consumer_stories import Consumer, ConsumerStory, topic_id
 
 ORDERS = topic_id("orders")
 

@@ -8,8 +8,8 @@ import pytest
 from barnabas.coordinators.group.consumer.member import MemberState
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequestProtocol, MemberIdentity
-from support.consumer_group_stories import Consumer
-from support.mixed_group_stories import (
+from support.group.consumer_stories import Consumer
+from support.group.mixed_stories import (
     CLASSIC_REBALANCE_MS,
     CLASSIC_SESSION_MS,
     NO_DELAY,

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe: states, epochs, what members have and should have."""
 
-from support.consumer_group_stories import ConsumerStory
+from support.group.consumer_stories import ConsumerStory
 
 
 def test_a_group_is_described_with_what_members_have_and_should_have() -> None:

@@ -9,8 +9,8 @@ from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.protocol.stored.framing import decode_versioned
-from support.consumer_group_stories import SESSION_MS, Consumer
-from support.mixed_group_stories import NO_DELAY, Classic, MixedStory
+from support.group.consumer_stories import SESSION_MS, Consumer
+from support.group.mixed_stories import NO_DELAY, Classic, MixedStory
 
 
 def _mixed(settings: GroupSettings = NO_DELAY, **consumer: str) -> tuple[MixedStory, Consumer, Classic]:

@@ -12,7 +12,7 @@ from barnabas.coordinators.group.consumer.reconcile import (
     Target,
     reconciled,
 )
-from support.consumer_group_stories import image_of, topic_id
+from support.group.consumer_stories import image_of, topic_id
 
 ORDERS, PAYMENTS = topic_id("orders"), topic_id("payments")
 IMAGE = image_of({"orders": 4, "payments": 4})

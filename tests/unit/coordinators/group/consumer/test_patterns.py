@@ -12,7 +12,7 @@ from barnabas.coordinators.group.consumer.patterns import (
 )
 from barnabas.coordinators.group.errors import GroupError
 from barnabas.protocol.error_codes import ErrorCode
-from support.consumer_group_stories import image_of
+from support.group.consumer_stories import image_of
 
 MANY = image_of({f"orders-{number}": 1 for number in range(1_000)}, offset=5)
 FEW = image_of({"orders": 1, "payments": 1}, offset=5)

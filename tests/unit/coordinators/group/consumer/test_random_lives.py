@@ -13,8 +13,8 @@ from barnabas.coordinators.group.assignors.spec import TopicSpec
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.protocol.error_codes import ErrorCode
-from support.consumer_group_stories import Consumer, ConsumerStory
-from support.group_stories import decoded
+from support.group.consumer_stories import Consumer, ConsumerStory
+from support.group.stories import decoded
 
 TOPICS = ("orders", "orders-eu", "payments")
 EXAMPLES = 60

@@ -2,7 +2,7 @@
 
 from barnabas.coordinators.group.consumer.member import MemberState
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
-from support.consumer_group_stories import ConsumerStory, topic_id
+from support.group.consumer_stories import ConsumerStory, topic_id
 
 
 def test_the_first_member_gets_everything_with_its_first_heartbeat() -> None:

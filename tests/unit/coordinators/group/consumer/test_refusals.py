@@ -8,7 +8,7 @@ import pytest
 from barnabas.coordinators.group.consumer.patterns import Found
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatTopicPartitions
-from support.consumer_group_stories import AT_ONCE, Consumer, ConsumerStory, topic_id
+from support.group.consumer_stories import AT_ONCE, Consumer, ConsumerStory, topic_id
 
 SOMETHING = ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id("orders"), partitions=[0])
 

@@ -1,7 +1,7 @@
 """Subscriptions by regular expression, and topics that come and go."""
 
 from barnabas.coordinators.group.consumer.patterns import TopicPatterns
-from support.consumer_group_stories import Consumer, ConsumerStory, image_of
+from support.group.consumer_stories import Consumer, ConsumerStory, image_of
 
 TOPICS = {"orders": 2, "orders-eu": 2, "payments": 2}
 

@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.coordinators.decision.outcome import Record, StoredRecord
 from barnabas.protocol.stored import consumer_groups as stored
-from support.consumer_group_stories import Consumer, ConsumerStory
-from support.group_stories import decoded
+from support.group.consumer_stories import Consumer, ConsumerStory
+from support.group.stories import decoded
 
 
 def _loaded(records: Iterable[Record], like: ConsumerStory) -> ConsumerStory:

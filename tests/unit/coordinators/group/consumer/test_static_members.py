@@ -1,7 +1,7 @@
 """Members with an instance id: they may go for a while, and their place is kept."""
 
 from barnabas.protocol.error_codes import ErrorCode
-from support.consumer_group_stories import SESSION_MS, Consumer, ConsumerStory
+from support.group.consumer_stories import SESSION_MS, Consumer, ConsumerStory
 
 
 def _pair(story: ConsumerStory) -> tuple[Consumer, Consumer]:

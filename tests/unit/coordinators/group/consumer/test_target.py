@@ -7,7 +7,7 @@ from barnabas.coordinators.group.assignors.homogeneous import share_evenly
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec
 from barnabas.coordinators.group.assignors.targets import owned_by
 from barnabas.protocol.stored import consumer_groups as stored
-from support.consumer_group_stories import Consumer, ConsumerStory, topic_id
+from support.group.consumer_stories import Consumer, ConsumerStory, topic_id
 
 ORDERS = topic_id("orders")
 NAMES = [f"m{number}" for number in range(9)]

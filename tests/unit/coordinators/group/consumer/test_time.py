@@ -5,7 +5,7 @@ from dataclasses import replace
 from barnabas.coordinators.group.consumer.member import MemberState
 from barnabas.coordinators.group.settings import GroupTimes
 from barnabas.protocol.error_codes import ErrorCode
-from support.consumer_group_stories import AT_ONCE, REBALANCE_MS, SESSION_MS, Consumer, ConsumerStory
+from support.group.consumer_stories import AT_ONCE, REBALANCE_MS, SESSION_MS, Consumer, ConsumerStory
 
 
 def test_a_member_without_heartbeats_is_removed_when_its_session_expires() -> None:

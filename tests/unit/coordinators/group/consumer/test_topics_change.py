@@ -1,6 +1,6 @@
 """Topics that are made, grow and go while a group reads them."""
 
-from support.consumer_group_stories import ConsumerStory
+from support.group.consumer_stories import ConsumerStory
 
 
 def test_partitions_that_are_added_are_assigned() -> None:

@@ -7,8 +7,8 @@ import pytest
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import MemberIdentity
-from support.consumer_group_stories import Consumer, topic_id
-from support.mixed_group_stories import NO_DELAY, Classic, MixedStory, assignment
+from support.group.consumer_stories import Consumer, topic_id
+from support.group.mixed_stories import NO_DELAY, Classic, MixedStory, assignment
 
 ALL = {"orders": [0, 1, 2, 3, 4, 5]}
 

@@ -9,7 +9,7 @@ from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRe
 from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
-from support.consumer_group_stories import image_of, topic_id
+from support.group.consumer_stories import image_of, topic_id
 from unit.coordinators.group.offsets.offset_world import NOW, World, caller, codes
 from unit.coordinators.group.offsets.txn_requests import EPOCH, PRODUCER, VERSION, txn_request
 
