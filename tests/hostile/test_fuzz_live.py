@@ -45,6 +45,7 @@ DAMAGE = (
     "Found out of order",
     "not found",
 )
+GARBAGE_RECORDS = "cannot decode the batch"
 _FILES_AT_ONCE = 100
 
 
@@ -59,12 +60,19 @@ def damage_in(logs: Path) -> list[str]:
     assert paths
     found = []
     for start in range(0, len(paths), _FILES_AT_ONCE):
-        files = ",".join(map(str, paths[start : start + _FILES_AT_ONCE]))
-        done = run_tool("dump-log", "--files", files)
-        lines = (done.out + done.err).splitlines()
-        found += [line for line in lines if any(word in line for word in DAMAGE)]
-        found += [] if done.code == 0 else [done.err]
+        found += _damage_in_files(paths[start : start + _FILES_AT_ONCE])
     return found
+
+
+def _damage_in_files(paths: list[Path]) -> list[str]:
+    done = run_tool("dump-log", "--files", ",".join(map(str, paths)))
+    if done.code != 0 and len(paths) > 1:
+        # The tool ends at the first file that it cannot read.
+        return [line for path in paths for line in _damage_in_files([path])]
+    lines = (done.out + done.err).splitlines()
+    found = [line for line in lines if any(word in line for word in DAMAGE)]
+    # To check a time index, the tool decompresses records.
+    return found if done.code == 0 or GARBAGE_RECORDS in done.err else [*found, done.err]
 
 
 @pytest.mark.long

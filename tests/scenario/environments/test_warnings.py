@@ -62,6 +62,11 @@ with Broker(topics=["orders"]) as broker:
 SAID = "b'one'\n['blocking']\n['orders', 'second']\nb'one'\n[]\nb'three'\n"
 
 
+def complaints(ended: Ended) -> list[str]:
+    """What was printed to stderr, except asyncio's debug messages about callbacks that took over 0.1 s."""
+    return [line for line in ended.err.splitlines() if not line.startswith("Executing <")]
+
+
 def test_every_module_is_imported_without_a_warning(scratch: Path) -> None:
     ended = run(IMPORTS, scratch, *STRICT)
 
@@ -72,14 +77,14 @@ def test_every_module_is_imported_without_a_warning(scratch: Path) -> None:
 def test_programs_end_without_a_warning(options: tuple[str, ...], scratch: Path) -> None:
     ended = run(STORY, scratch, *options)
 
-    assert (ended.code, ended.out, ended.err) == (0, SAID, "")
+    assert (ended.code, ended.out, complaints(ended)) == (0, SAID, [])
 
 
 def test_an_isolated_interpreter_will_do(scratch: Path) -> None:
     """With -I neither the environment nor the current directory is looked at."""
     ended = run(f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n{STORY}", scratch, *STRICT, "-I")
 
-    assert (ended.code, ended.out, ended.err) == (0, SAID, "")
+    assert (ended.code, ended.out, complaints(ended)) == (0, SAID, [])
 
 
 FORGETFUL = """
