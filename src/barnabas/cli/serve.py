@@ -1,4 +1,4 @@
-"""Run one node in this process until it is told to stop. Shared by `up` and `broker`.
+"""Run one node in this process until a signal stops it. Shared by `up` and `broker`.
 
 The steps: check directories and ports before anything is written, start the broker, print `ready:`, wait for
 a signal (signals.py), stop the broker. Every expected failure is reported as one line.
@@ -215,7 +215,7 @@ def _checksums() -> ThreadChecksums | InlineChecksums:
 
 
 async def _started(broker: Broker, stop: "asyncio.Future[None]") -> bool:
-    """Return whether the broker serves. If not, it failed or was told to stop, and has stopped."""
+    """Return whether the broker serves. If not, it failed or got a stop signal, and has stopped."""
     starting = asyncio.ensure_future(broker.start())
     await asyncio.wait([starting, stop, broker.failed], return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
