@@ -2,8 +2,8 @@
 
 The objects that a broker holds (modules, settings, logs, the image) stay. Now and then the collector would
 traverse all of them and block the loop: for 0.3 s with 20,000 topics. The objects of requests are freed by
-reference counting. So the collector looks only at new objects, at most twice. Those that survive are frozen
-until collect_all() looks at everything.
+reference counting. So the collector looks only at new objects, at most twice. The survivors are frozen until
+collect_all() looks at everything.
 """
 
 import gc

@@ -69,7 +69,7 @@ class TopicSettings:
         "cleanup.policy",
         LIST,
         (DELETE,),
-        "What happens to old records: delete removes segments, compact keeps the last of every key, an empty "
+        "Treatment of old records: delete removes segments, compact keeps the last of every key, an empty "
         "list keeps all.",
         rule=list_of(COMPACT, DELETE),
         synonyms=_same("log.cleanup.policy", LIST),

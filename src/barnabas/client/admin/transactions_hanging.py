@@ -1,9 +1,9 @@
 """Finds hanging transactions: open in a partition, but unknown to every coordinator.
 
-Nobody will end them, so the last stable offset of the partition stops at their start. The search is that of
-Kafka's tool: find producers with a transaction older than the maximum timeout, look up their transactional
-ids, and describe those at the coordinators. A transaction that ends during the search looks the same, so the
-partitions of all findings are checked again.
+No coordinator will end them, so the last stable offset of the partition stops at their start. The search is
+that of Kafka's tool: find producers with a transaction older than the maximum timeout, look up their
+transactional ids, and describe those at the coordinators. A transaction that ends during the search
+looks the same, so the partitions of all findings are checked again.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ class Consumer(Grouped):
     """Started by the constructor, used by one thread; any thread may call close(), which ends a wait."""
 
     def assign(self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None) -> None:
-        """Assign exactly these partitions. Those that were assigned before keep their positions.
+        """Assign exactly these partitions. Partitions that were assigned before keep their positions.
 
         TopicRecreated if the id of a topic differs from `topic_ids`.
         """

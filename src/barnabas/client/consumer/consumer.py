@@ -148,7 +148,7 @@ class Consumer(Grouped):
     async def assign(
         self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None
     ) -> None:
-        """Assign exactly these partitions. Those that were assigned before keep their positions.
+        """Assign exactly these partitions. Partitions that were assigned before keep their positions.
 
         UnknownTopic if a partition does not exist within default.api.timeout.ms. TopicRecreated if the id of
         a topic differs from `topic_ids`; the assignment is then unchanged.

@@ -35,7 +35,7 @@ _CONCURRENT: Final = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class Speech(NamedTuple):
-    """What a client understands, by its request version."""
+    """Features that a client understands, by its request version."""
 
     # Transaction version 2: Produce itself adds partitions.
     adds: bool

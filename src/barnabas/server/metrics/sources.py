@@ -20,7 +20,7 @@ from barnabas.storage.manager import LogManager
 
 @value(kw_only=True)
 class ProcessFigures:
-    """What the operating system reports about this process."""
+    """Figures that the operating system reports about this process."""
 
     resident_bytes: int
     cpu_seconds: float

@@ -64,8 +64,8 @@ class Outlet:
 class SocketOutlet(Outlet):
     """A plain socket, written to directly through the descriptor that the transport reads from.
 
-    Nobody else may write to the transport. It closes the descriptor after connection_lost(). The outlet must
-    be closed by then, because the system may give the number to the next client at once. `on_drained` is
+    No other object may write to the transport. It closes the descriptor after connection_lost(). The outlet
+    must be closed by then, because the system may give the number to the next client at once. `on_drained` is
     called when the queue is empty, `on_broken` when a write fails; neither is called within send().
     """
 

@@ -29,7 +29,7 @@ _LISTENERS: Final = (
     strings(
         "advertised.listeners",
         None,
-        "Addresses that clients are told to connect to, if they differ from listeners.",
+        "Addresses that clients connect to, if they differ from listeners.",
         rule=SOME_DISTINCT,
     ),
     string(
