@@ -290,7 +290,7 @@ async def test_a_disk_that_fails_while_groups_are_loaded_from_it_costs_no_more_t
     (lost,) = [
         log.tp.partition for log in broker.logs.logs_in(failing) if log.tp.topic == "__consumer_offsets"
     ]
-    coordinator = broker.services.groups.coordinator
+    coordinator = broker.services.groups
     world.disk.fail("/b", {"read"}, count=ALWAYS, errno=errno.EIO)
 
     # As after an election.

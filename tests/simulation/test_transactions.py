@@ -335,7 +335,7 @@ async def test_markers_that_a_former_life_of_the_shard_asked_for_are_not_written
     await producer.commit()
     await until(lambda: len(kept) == 1)
     # A mistake costs the shard. It is loaded again, and asks again.
-    transactions.host_of("t").do_for_nobody(lambda _: failed())
+    transactions.host_of("t").run(lambda _: failed())
     await until(lambda: len(kept) == 2)
 
     write(kept[0])

@@ -17,8 +17,7 @@ from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import batches, marker_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import Place, batches, marker_batch, stamped_batch
 from barnabas.metadata.image import EMPTY_IMAGE, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec

@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.coordinators.decision.outcome import InTransaction
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import one_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import Place, one_batch, stamped_batch
 from barnabas.records.control import ControlType, read_control_type
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import NO_PRODUCER_ID, Codec, read_header

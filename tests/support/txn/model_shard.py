@@ -12,9 +12,8 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import Now, Outcome, Record, ReplyTo
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import batches
-from barnabas.coordinators.txn.errors import NeedsProducerId
+from barnabas.coordinators.runtime.writing import Place, batches
+from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID
 from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.markers import MarkersToWrite
 from barnabas.coordinators.txn.record import TxnRecord
@@ -80,17 +79,18 @@ class HostedShard:
         outcomes, self._turn = self._turn, None
         self._write_and_answer(outcomes)
 
-    def do(self, act: Callable[[Now], Outcome]) -> None:
+    def do(self, act: Callable[[Now], Outcome]) -> Outcome:
         outcome = act(self.now)
         if self._turn is not None:
             for record in outcome.records:
                 self.shard.apply(record)
             self._turn.append(outcome)
-            return
+            return outcome
         if not self.refuses:
             for record in outcome.records:
                 self.shard.apply(record)
         self._write_and_answer([outcome])
+        return outcome
 
     def _write_and_answer(self, outcomes: list[Outcome]) -> None:
         records = [record for outcome in outcomes for record in outcome.records]
@@ -130,10 +130,10 @@ class HostedShard:
     def ask_with_id(self, act: Callable[[int | None, ReplyTo, Now], Outcome]) -> Asked:
         """As handlers do it: a new producer id is there only for those who need it."""
         before = self.shard.durable()
-        try:
-            return self.ask_later(lambda to, now: act(None, to, now))
-        except NeedsProducerId:
-            assert self.shard.durable() == before, "changed before it had what it needs"
+        asked = Asked()
+        if self.do(lambda now: act(None, asked, now)) is not NEEDS_PRODUCER_ID:
+            return asked
+        assert self.shard.durable() == before, "changed before it had what it needs"
         self._ids += 1
         new_id = self._ids
         return self.ask_later(lambda to, now: act(new_id, to, now))

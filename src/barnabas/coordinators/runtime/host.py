@@ -11,14 +11,12 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, Generic, cast
+from typing import Final, Generic
 
 from barnabas.base.clock import Clock
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, LedPartition, RefusedByLog
-from barnabas.coordinators.runtime.reply import Waiting
 from barnabas.coordinators.runtime.writing import (
     Gathered,
     TooLarge,
@@ -50,9 +48,7 @@ class State(Enum):
     LOST = "lost"
 
 
-_LOADING: Final = State.LOADING
 _ACTIVE: Final = State.ACTIVE
-_LOST: Final = State.LOST
 
 
 class ShardHost(Generic[AnyShard]):
@@ -90,6 +86,7 @@ class ShardHost(Generic[AnyShard]):
         self._giving: asyncio.Handle | None = None
         self._wakeup: asyncio.TimerHandle | None = None
         self._wakeup_ms = 0
+        partition.on_committed = self.committed
 
     def now(self) -> Now:
         return Now(self._now_ms(), self._tick_ms())
@@ -98,47 +95,44 @@ class ShardHost(Generic[AnyShard]):
         """Start serving: the log has been replayed."""
         assert self.state is State.LOADING
         self.state = State.ACTIVE
-        self.do_for_nobody(self.shard.loaded)
+        self.run(self.shard.loaded)
 
     # Decisions
 
-    def check(self) -> None:
-        """Refused unless the shard is active."""
-        if self.state is _ACTIVE:
-            return
-        if self.state is _LOADING:
-            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is still loading")
-        if self.state is _LOST:
-            raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not active on this broker")
-
-    def do(self, act: Callable[[Now], Outcome]) -> None:
-        """Let the core decide and carry out its outcome. A bug loses the shard and is raised."""
+    def ask(self, act: Callable[[AnyShard, ReplyTo, Now], Outcome], to: ReplyTo) -> Outcome:
+        """Let the core decide a request and carry out its outcome. A bug loses the shard and is raised."""
         now = self.now()
         try:
-            outcome = act(now)
+            outcome = act(self.shard, to, now)
         except Exception:
-            self.stumbled()
+            self.lose_after_bug()
             raise
         self.carry_out(outcome, now)
+        return outcome
 
     def carry_out(self, outcome: Outcome, now: Now) -> None:
         """Write, apply and answer an outcome. A bug loses the shard and is raised."""
         try:
             self._carry_out(outcome, now)
         except Exception:
-            self.stumbled(outcome)
+            self.lose_after_bug(outcome)
             raise
         self._schedule_wakeup()
 
-    def stumbled(self, outcome: Outcome | None = None) -> None:
+    def lose_after_bug(self, outcome: Outcome | None = None) -> None:
         """The core has raised. Its state may be inconsistent, so the shard is lost."""
         self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
 
-    def do_for_nobody(self, act: Callable[[Now], Outcome]) -> None:
-        """do() for internal events. A bug loses the shard and is logged, so that the caller can continue."""
+    def run(self, act: Callable[[Now], Outcome]) -> None:
+        """Decide an internal event. A bug loses the shard and is logged, so that the caller can continue."""
+        now = self.now()
+        outcome: Outcome | None = None
         try:
-            self.do(act)
+            outcome = act(now)
+            self._carry_out(outcome, now)
+            self._schedule_wakeup()
         except Exception:
+            self.lose_after_bug(outcome)
             logger.exception("shard failed partition=%s", self.partition.name)
 
     def _carry_out(self, outcome: Outcome, now: Now) -> None:
@@ -158,7 +152,8 @@ class ShardHost(Generic[AnyShard]):
             elif self._gathers or self._is_to_try():
                 self._gather(outcome, now)
             else:
-                end = self._write_now(outcome, now)
+                partition = self.partition
+                end = partition.append(one_batch(outcome.records, partition.place(), now.ms), now.ms)
         except RefusedByLog as error:
             _refuse(outcome, error.code)
             return
@@ -193,10 +188,6 @@ class ShardHost(Generic[AnyShard]):
         else:
             self._gathers = False
             self._tried_after = self._until_tried = min(2 * self._tried_after, TRIED_AFTER_MAX)
-
-    def _write_now(self, outcome: Outcome, now: Now) -> int:
-        partition = self.partition
-        return partition.append(one_batch(outcome.records, partition.place(), now.ms), now.ms)
 
     def _gather(self, outcome: Outcome, now: Now) -> None:
         """Add the records to the batch of this loop iteration. The records of one outcome stay in one
@@ -242,7 +233,7 @@ class ShardHost(Generic[AnyShard]):
             batch = marker_batch(stamp, now.ms)
         else:
             batch = stamped_batch(outcome.records, stamp, partition.place(), now.ms)
-        return partition.append_stamped(batch, now.ms, stamp)
+        return partition.append(batch, now.ms, stamp)
 
     def _write_apart(self, outcome: Outcome, now: Now) -> int:
         """Write as many batches as needed. If a later one fails, nothing is lost: housekeeping repeats in the
@@ -271,7 +262,9 @@ class ShardHost(Generic[AnyShard]):
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
     def committed(self) -> None:
-        """Give the answers up to the committed offset."""
+        """Give the answers up to the committed offset. The partition calls it when that has moved."""
+        if not self._pending:
+            return
         offset = self.partition.committed_offset
         while self._pending and self._pending[0][0] <= offset:
             _, _, answers = self._pending.popleft()
@@ -281,7 +274,7 @@ class ShardHost(Generic[AnyShard]):
         """Give a few answers now, and many, such as those of a large rebalance, in slices."""
         if len(answers) <= GIVEN_AT_ONCE_MAX and not self._to_give:
             for to, answer in answers:
-                cast(Waiting, to).give(answer)
+                to.give(answer)
             return
         self._to_give.extend(answers)
         if self._giving is None:
@@ -293,7 +286,7 @@ class ShardHost(Generic[AnyShard]):
             if not self._to_give:
                 break
             to, answer = self._to_give.popleft()
-            cast(Waiting, to).give(answer)
+            to.give(answer)
         self._giving = asyncio.get_running_loop().call_soon(self._give_some) if self._to_give else None
 
     def _time_out(self, now: Now) -> None:
@@ -301,7 +294,7 @@ class ShardHost(Generic[AnyShard]):
         while self._pending and self._pending[0][1] <= now.tick_ms:
             _, _, answers = self._pending.popleft()
             for to, _ in answers:
-                cast(Waiting, to).refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                to.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # Timers
 
@@ -309,7 +302,11 @@ class ShardHost(Generic[AnyShard]):
         """Schedule one wakeup for the earliest timer or commit timeout."""
         if self.state is not _ACTIVE:
             return
-        due_ms = self._timers.next_ms()
+        timers = self._timers
+        if timers.is_first_known and self._wakeup is not None and not self._pending:
+            # Nothing has changed since the wakeup was scheduled.
+            return
+        due_ms = timers.next_ms()
         if self._pending and (due_ms is None or self._pending[0][1] < due_ms):
             due_ms = self._pending[0][1]
         if due_ms is None or (self._wakeup is not None and self._wakeup_ms <= due_ms):
@@ -361,6 +358,7 @@ class ShardHost(Generic[AnyShard]):
             return
         was_active = self.state is State.ACTIVE
         self.state = State.LOST
+        self.partition.on_committed = None
         if self._wakeup is not None:
             self._wakeup.cancel()
             self._wakeup = None
@@ -373,28 +371,27 @@ class ShardHost(Generic[AnyShard]):
             self._giving = None
         while self._to_give:
             to, answer = self._to_give.popleft()
-            cast(Waiting, to).give(answer)
+            to.give(answer)
         pending, self._pending = self._pending, deque()
         unanswered, self._unanswered, self._unwritten = self._unanswered, [], None
         for answers in [answers for _, _, answers in pending] + [unanswered]:
             for to, _ in answers:
-                cast(Waiting, to).refuse(code)
+                to.refuse(code)
         if was_active:
             for to, answer in self.shard.abandon(code).answers:
-                cast(Waiting, to).give(answer)
+                to.give(answer)
 
     def _lose(self, code: ErrorCode, outcome: Outcome | None = None) -> None:
         """`code` is for the failed outcome. Other pending requests get a retriable error."""
         self.close(ErrorCode.NOT_COORDINATOR if code is ErrorCode.UNKNOWN_SERVER_ERROR else code)
         if outcome is not None:
             for to, _ in outcome.answers:
-                reply = cast(Waiting, to)
                 # A request that also waited in the core was refused by close().
-                if not reply.is_given:
-                    reply.refuse(code)
+                if not to.is_given:
+                    to.refuse(code)
         self._on_lost(self)
 
 
 def _refuse(outcome: Outcome, code: ErrorCode) -> None:
     for to, _ in outcome.answers:
-        cast(Waiting, to).refuse(code)
+        to.refuse(code)

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Final, final
+
+from mypy_extensions import mypyc_attr
 
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Record, encode_record
-from barnabas.coordinators.runtime.place import Place
 from barnabas.records.builder import BatchBuilder, plain_batch
 from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.header import NO_LEADER_EPOCH, Codec
@@ -23,6 +24,24 @@ _END_TXN_MARKER: Final = Struct(">hi")
 _FRAME_BYTES_MAX: Final = 36
 # Cached markers: about the number of transactions that end at the same time.
 _MARKERS_MAX: Final = 16
+
+
+@mypyc_attr(acyclic=True)
+@final
+class Place:
+    """Offset, leader epoch, size limit and codec of a shard's next batch.
+
+    A batch built for its place is appended unchanged. The log rewrites the offsets of any other batch.
+    """
+
+    __slots__ = ("base_offset", "bytes_max", "codec", "leader_epoch")
+
+    def __init__(self, base_offset: int, leader_epoch: int, bytes_max: int, codec: Codec) -> None:
+        self.base_offset: Final = base_offset
+        self.leader_epoch: Final = leader_epoch
+        # Maximum size of the batch.
+        self.bytes_max: Final = bytes_max
+        self.codec: Final = codec
 
 
 class TooLarge(BarnabasError):

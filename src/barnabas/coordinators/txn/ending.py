@@ -19,7 +19,7 @@ from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.txn.answers import end_refused
-from barnabas.coordinators.txn.errors import NeedsProducerId, TxnError
+from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID, NeedsProducerId, TxnError
 from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.marking import write_end
 from barnabas.coordinators.txn.record import FLEXIBLE, record_version
@@ -52,6 +52,8 @@ def decide_end(
         if version < _EPOCH_EACH_FROM:
             return _end_of_old_client(ground, txn, request, to, now)
         return _end(ground, txn, request, new_id, to, now)
+    except NeedsProducerId:
+        return NEEDS_PRODUCER_ID
     except TxnError as error:
         return answered(to, end_refused(error.code, version))
 

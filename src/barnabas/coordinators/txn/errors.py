@@ -1,7 +1,12 @@
 """Refusals of the transaction coordinator, and the request for a producer id."""
 
+from typing import Final
+
 from barnabas.base.errors import BarnabasError
-from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import Outcome, Refused
+
+# The decision needs an unused producer id. No state has changed: repeat the call with one.
+NEEDS_PRODUCER_ID: Final = Outcome()
 
 
 class TxnError(Refused):
@@ -9,7 +14,7 @@ class TxnError(Refused):
 
 
 class NeedsProducerId(BarnabasError):
-    """The decision needs an unused producer id. No state has changed: repeat the call with one."""
+    """Raised within a decision, whose outcome is then NEEDS_PRODUCER_ID."""
 
     def __init__(self) -> None:
         super().__init__("a new producer id is required")

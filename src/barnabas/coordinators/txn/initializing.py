@@ -7,7 +7,7 @@ transaction is aborted first, unless keep_prepared_txn is set, which is experime
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.txn.answers import init_refused
 from barnabas.coordinators.txn.ending import fence
-from barnabas.coordinators.txn.errors import NeedsProducerId, TxnError
+from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID, NeedsProducerId, TxnError
 from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import (
@@ -34,6 +34,8 @@ def decide_init(
 ) -> Outcome:
     try:
         return _decide(ground, request, version, new_id, to, now)
+    except NeedsProducerId:
+        return NEEDS_PRODUCER_ID
     except TxnError as error:
         return answered(to, init_refused(error.code, version))
 

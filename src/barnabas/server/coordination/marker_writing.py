@@ -10,14 +10,12 @@ from typing import Final, TypeAlias
 from barnabas.base.clock import Clock
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
+from barnabas.coordinators.decision.outcome import EndMarker, Reply
 from barnabas.coordinators.runtime.host import State
-from barnabas.coordinators.runtime.reply import Reply
 from barnabas.coordinators.runtime.writing import marker_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.replication.replicas import Replicas
-from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.groups import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.server.errors import code_of
 from barnabas.storage.manager import LogManager
 
@@ -40,7 +38,9 @@ _NOT_READY: Final = (
 class MarkerAppends:
     """Appends markers to the partitions that this broker leads."""
 
-    def __init__(self, *, clock: Clock, logs: LogManager, replicas: Replicas, groups: Groups) -> None:
+    def __init__(
+        self, *, clock: Clock, logs: LogManager, replicas: Replicas, groups: GroupCoordinator
+    ) -> None:
         self._clock = clock
         self._logs = logs
         self._replicas = replicas
@@ -98,13 +98,12 @@ class MarkerAppends:
         return self._batch
 
     def _append_to_groups(self, index: int, marker: EndMarker, then: Told) -> None:
-        host = self._groups.coordinator.shards.hosts.get(index)
+        host = self._groups.shards.hosts.get(index)
         if host is None or host.state is not State.ACTIVE:
             then(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
-        shard = host.shard
         reply = Reply(lambda code: code)
-        host.do(lambda now: shard.end_transaction(marker, reply, now))
+        host.ask(lambda shard, to, now: shard.end_transaction(marker, to, now), reply)
         if reply.is_given:
             then(_told(reply.answer))
         else:

@@ -13,8 +13,7 @@ from typing import Final
 
 from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.runtime.reply import Waiting
+from barnabas.coordinators.decision.outcome import EndMarker, ReplyTo
 from barnabas.coordinators.txn.markers import MarkersToWrite
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
@@ -27,7 +26,7 @@ _FIRST_RETRY_S: Final = 0.02
 _RETRY_S_MAX: Final = 1.0
 
 
-class MarkerDesk(Waiting):
+class MarkerDesk(ReplyTo):
     """The queue of markers that shards want written. A shard that is loaded again asks for them again.
 
     Markers are written in the next loop iteration, so that the response to EndTxn goes out first. A request

@@ -14,7 +14,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
-from barnabas.server.coordination.txn_calls import ask_with_new_id
+from barnabas.server.coordination.calls import ask_with_new_id
 from barnabas.server.requests.api import Answer, Api, Context
 
 

@@ -31,8 +31,7 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.server.coordination.group_calls import ask_group, caller_of, has_consumer_protocol
-from barnabas.server.coordination.shard_calls import RefuseWith
+from barnabas.server.coordination.calls import RefuseWith, ask_shard, caller_of, has_consumer_protocol
 from barnabas.server.requests.api import Answer, Api, Context
 
 # From this version of JoinGroup on the protocol may be null.
@@ -42,9 +41,7 @@ _NO_PROTOCOL_FROM: Final = 7
 def join(ctx: Context, request: Request) -> Answer:
     refused = partial(refuse_join, request.body, request.version)
     fit = None if request.version >= _NO_PROTOCOL_FROM else _with_a_protocol
-    if _takes_long(ctx, request.body.group_id):
-        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.join, refused, fit=fit))
-    return _asked(ctx, request, GroupShard.join, refused, fit=fit)
+    return _asked(ctx, request, GroupShard.join, refused, fit=fit, may_take_long=True)
 
 
 def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
@@ -69,9 +66,7 @@ def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
 
 def leave(ctx: Context, request: Request) -> Answer:
     refused = partial(refuse_leave, request.body, request.version)
-    if _takes_long(ctx, request.body.group_id):
-        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.leave, refused))
-    return _asked(ctx, request, GroupShard.leave, refused)
+    return _asked(ctx, request, GroupShard.leave, refused, may_take_long=True)
 
 
 def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
@@ -81,32 +76,20 @@ def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
         return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.INVALID_REQUEST, error_message="GroupId can't be empty.", assignment=None
         )
-    names, regex = request.body.subscribed_topic_names, request.body.subscribed_topic_regex
-    if regex and not ctx.broker.groups.coordinator.is_resolved(regex):
+    regex = request.body.subscribed_topic_regex
+    if regex and not ctx.broker.groups.is_resolved(regex):
         return _when_resolved(ctx, request)
-    is_news = names is not None or regex is not None or request.body.member_epoch <= 0
-    if _takes_long(ctx, request.body.group_id, len(names or ()), is_news=is_news):
-        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused))
-    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
+    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused, may_take_long=True)
 
 
 async def _when_resolved(ctx: Context, request: Request) -> object:
     """Resolve the topics of a regular expression off the loop before the heartbeat is processed."""
     try:
-        await ctx.broker.groups.coordinator.resolve(request.body.subscribed_topic_regex)
+        await ctx.broker.groups.resolve(request.body.subscribed_topic_regex)
     except TooManyPatterns:
         return _consumer_refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return await _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused))
-
-
-def _takes_long(ctx: Context, group_id: str, told: int = 0, *, is_news: bool = True) -> bool:
-    return ctx.broker.groups.coordinator.takes_long(group_id, told, is_news=is_news)
-
-
-async def _in_turn(ctx: Context, ask: Callable[[], Answer]) -> Answer:
-    """Yield to other requests first, because a large group takes milliseconds to process."""
     await ctx.broker.long_requests.pause()
-    return ask()
+    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
 
 
 def _consumer_refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
@@ -120,15 +103,38 @@ def _asked(
     refused: RefuseWith,
     *,
     fit: Callable[[Any], object] | None = None,
+    may_take_long: bool = False,
 ) -> Answer:
     """The response of a method of the group's shard."""
     body = request.body
     if not body.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)
+    host = ctx.broker.groups.shards.host_of(body.group_id)
+    if may_take_long and not isinstance(host, ErrorCode) and _takes_long(host.shard, body):
+        return _asked_after_others(ctx, request, method, refused, fit)
     caller = caller_of(ctx, request)
-    return ask_group(
-        ctx, body.group_id, refused, lambda shard, to, now: method(shard, body, caller, to, now), fit=fit
-    )
+    return ask_shard(host, refused, lambda shard, to, now: method(shard, body, caller, to, now), fit=fit)
+
+
+async def _asked_after_others(
+    ctx: Context,
+    request: Request,
+    method: Callable[[GroupShard, Any, Caller, ReplyTo, Now], Outcome],
+    refused: RefuseWith,
+    fit: Callable[[Any], object] | None,
+) -> Answer:
+    """Yield to other requests first, because a large group takes milliseconds to process."""
+    await ctx.broker.long_requests.pause()
+    return _asked(ctx, request, method, refused, fit=fit)
+
+
+def _takes_long(shard: GroupShard, body: Any) -> bool:
+    """Whether a request to this group may take milliseconds, so that others should be served first."""
+    if not isinstance(body, ConsumerGroupHeartbeatRequest):
+        return shard.consumer.takes_long(body.group_id, 0, is_news=True)
+    names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
+    is_news = names is not None or regex is not None or body.member_epoch <= 0
+    return shard.consumer.takes_long(body.group_id, len(names or ()), is_news=is_news)
 
 
 def refuse_join(body: JoinGroupRequest, version: int, code: ErrorCode) -> JoinGroupResponse:

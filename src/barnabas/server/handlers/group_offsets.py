@@ -8,11 +8,9 @@ v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 
 from collections.abc import Iterable
 from typing import Final
 
-from barnabas.coordinators.decision.errors import Refused
-from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.outcome import Now, Outcome, PendingReply, ReplyTo
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.reply import Answered
 from barnabas.metadata.image import MetadataImage, TopicImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -29,8 +27,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from barnabas.server.coordination.group_calls import ask_group, caller_of
-from barnabas.server.coordination.shard_calls import answer_of
+from barnabas.server.coordination.calls import answer_of, ask_shard, caller_of
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_answers import merged_by_topic
@@ -51,25 +48,24 @@ def commit(ctx: Context, request: Request) -> Answer:
         if not known:
             return OffsetCommitResponse(topics=failed)
         body = _only(body, known)
-    # ask_group() inlined, to save its closures: OffsetCommit is a hot path.
+    # ask_shard() inlined, to save its closures: OffsetCommit is a hot path.
     reply = CommitReply(body.topics, failed)
-    try:
-        host = services.groups.host_of(body.group_id)
-    except Refused as error:
-        reply.refuse(error.code)
+    host = services.groups.shards.host_of(body.group_id)
+    if isinstance(host, ErrorCode):
+        reply.refuse(host)
         return reply.answer
     now = host.now()
     offsets: Offsets = host.shard.offsets
     try:
         outcome = offsets.commit(body, caller_of(ctx, request), reply, now)
     except Exception:
-        host.stumbled()
+        host.lose_after_bug()
         raise
     host.carry_out(outcome, now)
     return answer_of(reply)
 
 
-class CommitReply(Answered):
+class CommitReply(PendingReply):
     """The pending response to a commit of `topics`; `failed` holds the results of unknown partitions."""
 
     __slots__ = ("_failed", "_topics")
@@ -185,7 +181,7 @@ def delete(ctx: Context, request: Request) -> Answer:
                 answer.topics = merged_by_topic(failed, answer.topics)
         return outcome
 
-    return ask_group(ctx, body.group_id, refused, act)
+    return ask_shard(ctx.broker.groups.shards.host_of(body.group_id), refused, act)
 
 
 def _known_to_delete(

@@ -17,8 +17,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.server.coordination.calls import ask_with_new_id
 from barnabas.server.coordination.producer_ids import NoProducerIds, ProducerIds
-from barnabas.server.coordination.txn_calls import ask_with_new_id
 from barnabas.server.requests.api import Answer, Api, Context
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from typing import Any
 
 from barnabas.base.re2_patterns import NotRe2
 from barnabas.base.re2_work import TooManyPatterns
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Now
 from barnabas.coordinators.txn.admin import Wanted, transactions_of
 from barnabas.protocol.api_keys import ApiKey
@@ -38,10 +37,9 @@ def describe(ctx: Context, request: Request) -> Answer:
 def _described(ctx: Context, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     if not transactional_id:
         return _not_described(transactional_id, ErrorCode.INVALID_REQUEST)
-    try:
-        host = ctx.broker.transactions.host_of(transactional_id)
-    except Refused as error:
-        return _not_described(transactional_id, error.code)
+    host = ctx.broker.transactions.host_of(transactional_id)
+    if isinstance(host, ErrorCode):
+        return _not_described(transactional_id, host)
     return host.shard.describe(transactional_id)
 
 
@@ -61,10 +59,9 @@ def refuse_describe(
 
 def list_all(ctx: Context, request: Request) -> Answer:
     body: ListTransactionsRequest = request.body
-    try:
-        hosts = ctx.broker.transactions.shards.active_hosts()
-    except Refused as error:
-        return refuse_list(body, request.version, error.code)
+    hosts = ctx.broker.transactions.shards.active_hosts()
+    if isinstance(hosts, ErrorCode):
+        return refuse_list(body, request.version, hosts)
     if not body.transactional_id_pattern and sum(len(host.shard) for host in hosts) <= AT_ONCE:
         wanted = Wanted(body)
         return ListTransactionsResponse(
@@ -92,7 +89,7 @@ async def _list_many(
         rows = [one for one in found if one is not None]
         if pattern is not None:
             ids = [one.transactional_id for one in rows]
-            matching = frozenset(await ctx.broker.groups.coordinator.pattern_work.match(pattern, ids))
+            matching = frozenset(await ctx.broker.groups.pattern_work.match(pattern, ids))
             rows = [one for one in rows if one.transactional_id in matching]
     except NotRe2:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
@@ -103,7 +100,7 @@ async def _list_many(
 
 async def _pattern(ctx: Context, text: str | None) -> Any:
     """The compiled pattern, None without one. NotRe2 if it is invalid."""
-    return await ctx.broker.groups.coordinator.pattern_work.compile(text) if text else None
+    return await ctx.broker.groups.pattern_work.compile(text) if text else None
 
 
 def refuse_list(body: ListTransactionsRequest, version: int, code: ErrorCode) -> ListTransactionsResponse:

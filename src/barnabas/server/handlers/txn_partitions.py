@@ -12,8 +12,7 @@ from functools import partial
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
-from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.coordinators.runtime.shards import partition_of
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -29,7 +28,8 @@ from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from barnabas.server.coordination.txn_calls import ask_coordinator, when_given
+from barnabas.server.coordination.calls import ask_shard, when_given
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.later import Later
 from barnabas.server.services import Services
@@ -73,9 +73,8 @@ def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> An
     refused = partial(_refused_result, txn)
     if not txn.transactional_id:
         return refused(ErrorCode.INVALID_REQUEST)
-    return ask_coordinator(
-        ctx,
-        txn.transactional_id,
+    return ask_shard(
+        ctx.broker.transactions.host_of(txn.transactional_id),
         refused,
         lambda shard, to, now: shard.add_partitions(txn, version, to, now),
     )
@@ -158,9 +157,8 @@ def add_offsets(ctx: Context, request: Request) -> Answer:
     if not body.transactional_id:
         return refuse_offsets(body, request.version, ErrorCode.INVALID_REQUEST)
     partition = TopicPartition(OFFSETS_TOPIC, partition_of(body.group_id, _offsets_partitions(ctx.broker)))
-    return ask_coordinator(
-        ctx,
-        body.transactional_id,
+    return ask_shard(
+        ctx.broker.transactions.host_of(body.transactional_id),
         partial(refuse_offsets, body, request.version),
         lambda shard, to, now: shard.add_offsets(body, request.version, partition, to, now),
     )

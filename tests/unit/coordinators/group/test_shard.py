@@ -13,8 +13,7 @@ from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
 from barnabas.coordinators.group.offsets.removal import AT_ONCE
 from barnabas.coordinators.group.shard import GroupShard, groups_of
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import one_batch
+from barnabas.coordinators.runtime.writing import Place, one_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import MemberIdentity
 from barnabas.protocol.messages.group_offsets import (

@@ -7,13 +7,20 @@ from random import Random
 import pytest
 
 from barnabas.base.clock import Clock
-from barnabas.coordinators.decision.outcome import Caller, EndMarker, InTransaction, Now, Outcome
+from barnabas.coordinators.decision.outcome import (
+    Caller,
+    EndMarker,
+    InTransaction,
+    Now,
+    Outcome,
+    Reply,
+    ReplyTo,
+)
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.offsets.record import read_offset
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
-from barnabas.coordinators.runtime.reply import Reply
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -55,14 +62,9 @@ class NotingPartition(MemoryPartition):
         super().__init__(batch_bytes_max=batch_bytes_max)
         self.stamps: list[InTransaction | EndMarker | None] = []
 
-    def append(self, batch: bytes, now_ms: int) -> int:
-        end = super().append(batch, now_ms)
-        self.stamps.append(None)
-        return end
-
-    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
-        end = super().append_stamped(batch, now_ms, stamp)
-        self.stamps[-1] = stamp
+    def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
+        end = super().append(batch, now_ms, stamp)
+        self.stamps.append(stamp)
         return end
 
 
@@ -96,7 +98,7 @@ class Desk:
             group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=[one])]
         )
         reply = self.reply()
-        self.host.do(lambda now: self.shard.offsets.commit(request, CALLER, reply, now))
+        self.host.ask(lambda _shard, to, now: self.shard.offsets.commit(request, CALLER, to, now), reply)
         return reply
 
     def commits_in_transaction(
@@ -121,11 +123,11 @@ class Desk:
     def asks(self, request: TxnOffsetCommitRequest, *, decided_ms: int | None = None) -> Reply:
         reply = self.reply()
 
-        def act(now: Now) -> Outcome:
+        def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
             then = now if decided_ms is None else Now(decided_ms, now.tick_ms)
-            return self.shard.commit_in_transaction(request, CALLER, reply, then)
+            return shard.commit_in_transaction(request, CALLER, to, then)
 
-        self.host.do(act)
+        self.host.ask(act, reply)
         return reply
 
     def ends(
@@ -139,7 +141,7 @@ class Desk:
     ) -> Reply:
         marker = EndMarker(producer, epoch, commit, coordinator_epoch, version)
         reply = self.reply()
-        self.host.do(lambda now: self.shard.end_transaction(marker, reply, now))
+        self.host.ask(lambda _shard, to, now: self.shard.end_transaction(marker, to, now), reply)
         return reply
 
     def committed(self, partition: int = 0) -> tuple[int, int]:

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.coordinators.decision.outcome import InTransaction
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import Gathered, TooLarge, batches, one_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import Gathered, Place, TooLarge, batches, one_batch, stamped_batch
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import Codec, read_header
 

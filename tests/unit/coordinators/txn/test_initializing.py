@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.errors import NeedsProducerId
+from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID
 from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.protocol.error_codes import ErrorCode
@@ -40,9 +40,7 @@ def test_without_a_new_producer_id_the_decision_is_postponed() -> None:
     world = TxnWorld()
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1)
 
-    with pytest.raises(NeedsProducerId):
-        world.shard.init(request, 5, None, Asked(), world.now)
-
+    assert world.shard.init(request, 5, None, Asked(), world.now) is NEEDS_PRODUCER_ID
     assert len(world.shard) == 0
 
 

@@ -7,8 +7,7 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import marker_batch, one_batch
+from barnabas.coordinators.runtime.writing import Place, marker_batch, one_batch
 from barnabas.coordinators.txn.record import TxnRecord
 from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TxnState
