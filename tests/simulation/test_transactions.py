@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,

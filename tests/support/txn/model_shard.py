@@ -13,13 +13,11 @@ from typing import Any
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import Now, Outcome, Record, ReplyTo
 from barnabas.coordinators.runtime.writing import Place, batches
-from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID
-from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
 from barnabas.coordinators.txn.record import TxnRecord
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.coordinators.txn.state import Txn
+from barnabas.coordinators.txn.table import MarkersToWrite, TxnSettings, TxnTable
 from barnabas.records.header import Codec
 
 START_MS = 1_700_000_000_000
@@ -67,7 +65,7 @@ class HostedShard:
         return Now(START_MS + self.tick_ms, self.tick_ms)
 
     def txn(self, transactional_id: str = "t") -> Txn:
-        return self.shard.ground.txns[transactional_id]
+        return self.shard.table.txns[transactional_id]
 
     # What comes of a request or of a timer
 
@@ -116,7 +114,7 @@ class HostedShard:
         for batch in written:
             self._follower.replay(batch)
         assert self._follower.durable() == self.shard.durable(), "the log does not tell what has happened"
-        assert self._follower.ground.ongoing.keys() == self.shard.ground.ongoing.keys()
+        assert self._follower.table.ongoing.keys() == self.shard.table.ongoing.keys()
 
     def ask(self, act: Callable[[ReplyTo, Now], Outcome]) -> Any:
         """The answer; None if the coordinator has gone, or in one_turn()."""
@@ -154,7 +152,7 @@ class HostedShard:
         """The partitions have their markers; all of them, if it is not said which."""
         told = ended.partitions if partitions is None else list(partitions)
         shard = self.shard
-        self.do(lambda now: shard.markers_written(ended, told, now))
+        self.do(lambda now: shard.table.markers_written(ended, told, now))
 
     def mark_all(self) -> None:
         for ended in list(self.desk.asked):
@@ -174,7 +172,7 @@ class HostedShard:
     # How a shard ends
 
     def takes_settings(self, settings: TxnSettings) -> None:
-        self.settings = self.shard.ground.settings = settings
+        self.settings = self.shard.table.settings = settings
 
     def crash(self) -> None:
         self.refuses = False
@@ -187,14 +185,14 @@ class HostedShard:
         self.shard = self.replayed(self.log)
         self._follower = self.replayed(self.log)
         self.do(self.shard.loaded)
-        prepared = {one for one, txn in self.shard.ground.txns.items() if txn.is_prepared}
+        prepared = {one for one, txn in self.shard.table.txns.items() if txn.is_prepared}
         assert {ended.transactional_id for ended in self.desk.asked} == prepared, (
             "markers not asked for again"
         )
 
     def replayed(self, log: Iterable[bytes]) -> TxnShard:
         """A shard that has read this log and knows nothing else."""
-        shard = TxnShard(TxnGround(self.settings, self.desk, self.epoch, lambda: self._batch_bytes_max))
+        shard = TxnShard(TxnTable(self.settings, self.desk, self.epoch, lambda: self._batch_bytes_max))
         for batch in log:
             shard.replay(batch)
         return shard

@@ -5,8 +5,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coordinators.decision.outcome import Now
-from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.state import Txn, TxnState
+from barnabas.coordinators.txn.table import TxnTable
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsResponseTransactionState,
@@ -23,19 +23,19 @@ _STATES: Final = {state.title: state for state in TxnState}
 _NEVER_LISTED: Final = frozenset({"Dead", "PrepareEpochFence"})
 
 
-def describe(ground: TxnGround, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
+def describe(table: TxnTable, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     if not transactional_id:
         return DescribeTransactionsResponseTransactionState(
             transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST
         )
-    txn = ground.txns.get(transactional_id)
+    txn = table.txns.get(transactional_id)
     if txn is None:
         return DescribeTransactionsResponseTransactionState(
             transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         )
-    marking = ground.marking.get(transactional_id)
+    pending = table.pending_markers.get(transactional_id)
     # Partitions that have their marker are not listed.
-    partitions = sorted(txn.partitions if marking is None else marking.missing)
+    partitions = sorted(txn.partitions if pending is None else pending.missing)
     return DescribeTransactionsResponseTransactionState(
         transactional_id=transactional_id,
         transaction_state=txn.state.title,
@@ -72,11 +72,11 @@ class Wanted:
 
 
 def list_of(
-    ground: TxnGround, wanted: Wanted, now: Now
+    table: TxnTable, wanted: Wanted, now: Now
 ) -> Iterator[ListTransactionsResponseTransactionState | None]:
     """Yield a row, or None if filtered out, for each transaction. Iterates over a snapshot of the
     transactions."""
-    for transactional_id, txn in list(ground.txns.items()):
+    for transactional_id, txn in list(table.txns.items()):
         if not wanted.has(txn, now.ms):
             yield None
             continue

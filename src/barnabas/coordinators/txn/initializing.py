@@ -5,27 +5,28 @@ transaction is aborted first, unless keep_prepared_txn is set, which is experime
 """
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.txn.answers import init_refused
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID, NeedsProducerId, TxnError, init_refused
 from barnabas.coordinators.txn.ending import fence
-from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID, NeedsProducerId, TxnError
-from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import (
+    EPOCH_EACH_FROM,
     EPOCH_MAX,
     NO_EPOCH,
     NO_ID,
     TWO_PHASE_TIMEOUT_MS,
     Txn,
     TxnState,
+    begun_anew,
+    created,
     is_exhausted,
+    kept,
 )
-from barnabas.coordinators.txn.transitions import EPOCH_EACH_FROM, begun_anew, created, kept
+from barnabas.coordinators.txn.table import TxnSettings, TxnTable
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 
 def decide_init(
-    ground: TxnGround,
+    table: TxnTable,
     request: InitProducerIdRequest,
     version: int,
     new_id: int | None,
@@ -33,7 +34,7 @@ def decide_init(
     now: Now,
 ) -> Outcome:
     try:
-        return _decide(ground, request, version, new_id, to, now)
+        return _decide(table, request, version, new_id, to, now)
     except NeedsProducerId:
         return NEEDS_PRODUCER_ID
     except TxnError as error:
@@ -41,16 +42,16 @@ def decide_init(
 
 
 def _decide(
-    ground: TxnGround,
+    table: TxnTable,
     request: InitProducerIdRequest,
     version: int,
     new_id: int | None,
     to: ReplyTo,
     now: Now,
 ) -> Outcome:
-    timeout_ms = _check_request(ground.settings, request)
+    timeout_ms = _check_request(table.settings, request)
     transactional_id = request.transactional_id or ""
-    txn = ground.txns.get(transactional_id)
+    txn = table.txns.get(transactional_id)
     if txn is None:
         after = created(_needed(new_id), timeout_ms, now.ms)
     else:
@@ -61,12 +62,12 @@ def _decide(
             after = _keep(txn, request, new_id, now)
         else:
             # The fencing epoch is not returned. The retry, when the abort is complete, gets the next one.
-            outcome = fence(ground, transactional_id, txn, new_id, now)
+            outcome = fence(table, transactional_id, txn, new_id, now)
             outcome.answer(to, init_refused(ErrorCode.CONCURRENT_TRANSACTIONS, version))
             return outcome
     # The transactional id may exceed the batch size limit.
     outcome = Outcome(is_tentative=True)
-    ground.write(outcome, transactional_id, after)
+    table.write(outcome, transactional_id, after)
     outcome.answer(to, _given(after))
     return outcome
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, PendingReply, Reply, ReplyTo
 from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.coordinators.runtime.ports import AnyShard
-from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
 from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request

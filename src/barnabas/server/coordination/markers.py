@@ -14,7 +14,7 @@ from typing import Final
 from barnabas.base.faults import report_fault
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker, ReplyTo
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.coordination.marker_writing import MarkerAppends

@@ -9,10 +9,8 @@ from barnabas.base.tasks import Tasks
 from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.coordinators.runtime.ports import LedPartition
 from barnabas.coordinators.runtime.shards import Shards
-from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.markers import MarkersToWrite
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.shard import TxnShard
+from barnabas.coordinators.txn.table import MarkersToWrite, TxnSettings, TxnTable
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
@@ -89,12 +87,12 @@ class TransactionCoordinator:
 
     def _new_shard(self, partition: LedPartition) -> TxnShard:
         # A callback, because the topic's max.message.bytes may change.
-        ground = TxnGround(self._now(), self._desk, partition.leader_epoch, lambda: partition.batch_bytes_max)
-        return TxnShard(ground)
+        table = TxnTable(self._now(), self._desk, partition.leader_epoch, lambda: partition.batch_bytes_max)
+        return TxnShard(table)
 
     def _activate(self, host: TxnHost) -> None:
         # The settings may have changed while the log was being loaded.
-        host.shard.ground.settings = self._now()
+        host.shard.table.settings = self._now()
         host.activate()
 
     # Markers
@@ -102,13 +100,13 @@ class TransactionCoordinator:
     def _is_current(self, ended: MarkersToWrite) -> bool:
         host = self.shards.host_of(ended.transactional_id)
         # A shard that was loaded again asks again; earlier requests are obsolete.
-        return not isinstance(host, ErrorCode) and host.shard.awaits(ended)
+        return not isinstance(host, ErrorCode) and host.shard.table.is_pending(ended)
 
     def _markers_written(self, ended: MarkersToWrite, partitions: frozenset[TopicPartition]) -> None:
         host = self.shards.host_of(ended.transactional_id)
         if not isinstance(host, ErrorCode):
             shard = host.shard
-            host.run(lambda now: shard.markers_written(ended, partitions, now))
+            host.run(lambda now: shard.table.markers_written(ended, partitions, now))
 
     # Following the metadata
 
@@ -130,7 +128,7 @@ class TransactionCoordinator:
     def _take_settings(self, _settings: BrokerSettings, _changed: frozenset[str]) -> None:
         now = self._now()
         for host in self.shards.hosts.values():
-            host.shard.ground.settings = now
+            host.shard.table.settings = now
 
     def _now(self) -> TxnSettings:
         settings = self._settings.now

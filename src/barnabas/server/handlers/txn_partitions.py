@@ -13,6 +13,7 @@ from typing import Final
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.runtime.shards import partition_of
+from barnabas.coordinators.txn.answers import result_of
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -20,12 +21,10 @@ from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
-    AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
 from barnabas.server.coordination.calls import ask_shard, when_given
@@ -69,7 +68,7 @@ def _transactions(body: AddPartitionsToTxnRequest, version: int) -> list[AddPart
 def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> Answer:
     wrong = _wrong(ctx.broker.image, txn.topics, is_client=version < _SEVERAL_FROM)
     if wrong:
-        return _result_of(txn, lambda tp: wrong.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED))
+        return result_of(txn, lambda tp: wrong.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED))
     refused = partial(_refused_result, txn)
     if not txn.transactional_id:
         return refused(ErrorCode.INVALID_REQUEST)
@@ -96,28 +95,8 @@ def _wrong(
     return found
 
 
-def _result_of(txn: AddPartitionsToTxnTransaction, code_of: object) -> AddPartitionsToTxnResult:
-    assert callable(code_of)
-    return AddPartitionsToTxnResult(
-        transactional_id=txn.transactional_id,
-        topic_results=[
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=one,
-                        partition_error_code=code_of(TopicPartition(topic.name, one)),
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in txn.topics
-        ],
-    )
-
-
 def _refused_result(txn: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
-    return _result_of(txn, lambda _: code)
+    return result_of(txn, lambda _: code)
 
 
 def _response(results: list[object], version: int) -> AddPartitionsToTxnResponse:

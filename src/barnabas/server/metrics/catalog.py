@@ -122,7 +122,7 @@ def _transactional_ids(scrape: Scrape) -> Iterable[Sample]:
         txn.state
         for host in _txn_hosts(scrape)
         if host.state is State.ACTIVE
-        for txn in host.shard.ground.txns.values()
+        for txn in host.shard.table.txns.values()
     )
     return [Sample(labelled(state=state.title), counted[state]) for state in TxnState]
 

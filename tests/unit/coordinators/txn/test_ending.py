@@ -3,9 +3,9 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.errors import NEEDS_PRODUCER_ID
-from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 from support.txn.model import FIRST_ID, Asked, TxnWorld, codes, given_to, refused

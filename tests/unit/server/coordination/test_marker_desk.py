@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.server.coordination.markers import MarkerDesk
 
 pytestmark = pytest.mark.kernel

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.coordination.markers import Markers
 from barnabas.sim.world import World, run_sim

@@ -65,13 +65,13 @@ def test_a_late_marker_report_does_not_count_for_the_next_transaction() -> None:
     now = world.desk.asked[1]
     assert before == now
 
-    assert not world.shard.awaits(before)
+    assert not world.shard.table.is_pending(before)
     world.marked(before)
     assert world.txn().state is TxnState.PREPARE_COMMIT
-    assert world.shard.awaits(now)
+    assert world.shard.table.is_pending(now)
     world.marked(now)
     assert world.txn().state is TxnState.COMPLETE_COMMIT
-    assert not world.shard.awaits(now)
+    assert not world.shard.table.is_pending(now)
 
 
 def test_after_a_load_all_markers_are_asked_for_again() -> None:
