@@ -105,7 +105,6 @@ KERNELS = (
     "barnabas.server.coordination.calls",
     "barnabas.server.coordination.hosted_partition",
     "barnabas.server.coordination.groups",
-    "barnabas.server.coordination.marker_writing",
     "barnabas.server.coordination.markers",
     "barnabas.server.coordination.transactions",
     "barnabas.server.coordination.verification",

@@ -18,8 +18,7 @@ from barnabas.records.header import Codec
 from barnabas.replication.replicas import Replicas
 from barnabas.server.coordination.groups import GroupCoordinator
 from barnabas.server.coordination.hosted_partition import LedPartitions
-from barnabas.server.coordination.marker_writing import MarkerAppends
-from barnabas.server.coordination.markers import MarkerDesk, Markers
+from barnabas.server.coordination.markers import MarkerAppender, TransactionMarkerManager
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.storage.manager import LogManager
@@ -47,14 +46,13 @@ class TransactionCoordinator:
     ) -> None:
         self._settings = settings
         self._image = image
-        self.appends: Final = MarkerAppends(clock=clock, logs=logs, replicas=replicas, groups=groups)
-        self._markers: Final = Markers(
-            self.appends,
+        self.marker_appender: Final = MarkerAppender(clock=clock, logs=logs, replicas=replicas, groups=groups)
+        self._markers: Final = TransactionMarkerManager(
+            self.marker_appender,
             image=lambda: self._image,
-            is_current=self._is_current,
-            written=self._markers_written,
+            is_pending=self._is_pending,
+            on_written=self._markers_written,
         )
-        self._desk: Final = MarkerDesk(self._markers.write)
         self.shards: Final = Shards(
             TRANSACTION_TOPIC,
             clock=clock,
@@ -78,26 +76,28 @@ class TransactionCoordinator:
 
         Writes queued markers first, so that a request does not wait for them.
         """
-        self.settle()
+        self._markers.flush()
         return self.shards.host_of(transactional_id)
 
     def settle(self) -> None:
         """Write queued markers. Call it before a log starts a verification, which a marker would end."""
-        self._desk.flush()
+        self._markers.flush()
 
     def _new_shard(self, partition: LedPartition) -> TxnShard:
         # A callback, because the topic's max.message.bytes may change.
-        table = TxnTable(self._now(), self._desk, partition.leader_epoch, lambda: partition.batch_bytes_max)
+        table = TxnTable(
+            self._txn_settings(), self._markers, partition.leader_epoch, lambda: partition.batch_bytes_max
+        )
         return TxnShard(table)
 
     def _activate(self, host: TxnHost) -> None:
         # The settings may have changed while the log was being loaded.
-        host.shard.table.settings = self._now()
+        host.shard.table.settings = self._txn_settings()
         host.activate()
 
     # Markers
 
-    def _is_current(self, ended: MarkersToWrite) -> bool:
+    def _is_pending(self, ended: MarkersToWrite) -> bool:
         host = self.shards.host_of(ended.transactional_id)
         # A shard that was loaded again asks again; earlier requests are obsolete.
         return not isinstance(host, ErrorCode) and host.shard.table.is_pending(ended)
@@ -126,11 +126,11 @@ class TransactionCoordinator:
             self._led.follow(image)
 
     def _take_settings(self, _settings: BrokerSettings, _changed: frozenset[str]) -> None:
-        now = self._now()
+        now = self._txn_settings()
         for host in self.shards.hosts.values():
             host.shard.table.settings = now
 
-    def _now(self) -> TxnSettings:
+    def _txn_settings(self) -> TxnSettings:
         settings = self._settings.now
         return TxnSettings(
             timeout_max_ms=settings.transaction_max_timeout_ms,

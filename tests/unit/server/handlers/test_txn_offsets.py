@@ -154,7 +154,7 @@ class Overtaken:
         """Of an old client: the marker has the epoch of its records."""
         told: list[ErrorCode] = []
         marker = EndMarker(PRODUCER, EPOCH, False, 0, 1)
-        self.broker.services.transactions.appends.append(OFFSETS_0, marker, told.append)
+        self.broker.services.transactions.marker_appender.append(OFFSETS_0, marker, told.append)
         assert told == [ErrorCode.NONE]
 
 
