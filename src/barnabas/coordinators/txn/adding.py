@@ -40,7 +40,7 @@ def decide_add_partitions(
     return outcome
 
 
-def decide_let_in(
+def decide_add_or_verify(
     table: TxnTable,
     producer: TxnProducer,
     partitions: Collection[TopicPartition],

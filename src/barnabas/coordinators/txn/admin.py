@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now
 from barnabas.coordinators.txn.state import Txn, TxnState
@@ -14,9 +14,6 @@ from barnabas.protocol.messages.transaction_admin import (
     ListTransactionsResponseTransactionState,
     TopicData,
 )
-
-if TYPE_CHECKING:
-    from barnabas.coordinators.txn.shard import TxnShard
 
 _STATES: Final = {state.title: state for state in TxnState}
 # Kafka has these states only in memory, and never lists them.
@@ -50,7 +47,7 @@ def describe(table: TxnTable, transactional_id: str) -> DescribeTransactionsResp
     )
 
 
-class Wanted:
+class TransactionFilter:
     """The filter of a ListTransactions request, except its pattern, which is matched off the loop."""
 
     def __init__(self, request: ListTransactionsRequest) -> None:
@@ -71,25 +68,19 @@ class Wanted:
         return self._longer_than_ms < 0 or now_ms - txn.start_ms > self._longer_than_ms
 
 
-def list_of(
-    table: TxnTable, wanted: Wanted, now: Now
-) -> Iterator[ListTransactionsResponseTransactionState | None]:
-    """Yield a row, or None if filtered out, for each transaction. Iterates over a snapshot of the
-    transactions."""
-    for transactional_id, txn in list(table.txns.items()):
-        if not wanted.has(txn, now.ms):
-            yield None
-            continue
-        yield ListTransactionsResponseTransactionState(
-            transactional_id=transactional_id,
-            producer_id=txn.producer_id,
-            transaction_state=txn.state.title,
-        )
-
-
 def transactions_of(
-    shards: Sequence["TxnShard"], wanted: Wanted, now: Now
+    tables: Sequence[TxnTable], wanted: TransactionFilter, now: Now
 ) -> Iterator[ListTransactionsResponseTransactionState | None]:
-    """Yield the rows of ListTransactions, and None for each transaction that is filtered out."""
-    for shard in shards:
-        yield from shard.list(wanted, now)
+    """Yield a row of ListTransactions, or None if filtered out, for each transaction of some shards.
+
+    Iterates over a snapshot of the transactions of each shard."""
+    for table in tables:
+        for transactional_id, txn in list(table.txns.items()):
+            if not wanted.has(txn, now.ms):
+                yield None
+                continue
+            yield ListTransactionsResponseTransactionState(
+                transactional_id=transactional_id,
+                producer_id=txn.producer_id,
+                transaction_state=txn.state.title,
+            )

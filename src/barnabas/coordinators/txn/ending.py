@@ -97,7 +97,7 @@ def _end(
     if is_retry:
         if txn.state is not _completed_by(request):
             raise _not_in_state(request, txn)
-        return _say_again(table, txn, request, new_id, to, now)
+        return _repeat_response(table, txn, request, new_id, to, now)
     if request.committed:
         raise _not_in_state(request, txn)
     # A producer that does not know whether its transaction has started aborts it, and gets an epoch for which
@@ -132,26 +132,26 @@ def _end_now(
     # Without partitions there are two records, which may exceed the batch size limit.
     outcome = Outcome(is_tentative=not after.partitions)
     table.write_end(outcome, request.transactional_id, after, now)
-    outcome.answer(to, _given(*continued_with(after)))
+    outcome.answer(to, _response(*continued_with(after)))
     return outcome
 
 
-def _say_again(
+def _repeat_response(
     table: TxnTable, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
     if txn.producer_epoch < EPOCH_MAX:
-        return answered(to, _given(txn.producer_id, txn.producer_epoch))
+        return answered(to, _response(txn.producer_id, txn.producer_epoch))
     # The transaction timed out, see LAST_FENCE. The epoch that fenced it cannot be used.
     if new_id is None:
         raise NeedsProducerId
     after = given_new_id(txn, new_id, now.ms)
     outcome = Outcome()
     table.write(outcome, request.transactional_id, after)
-    outcome.answer(to, _given(after.producer_id, after.producer_epoch))
+    outcome.answer(to, _response(after.producer_id, after.producer_epoch))
     return outcome
 
 
-def _given(producer_id: int, epoch: int) -> EndTxnResponse:
+def _response(producer_id: int, epoch: int) -> EndTxnResponse:
     return EndTxnResponse(producer_id=producer_id, producer_epoch=epoch)
 
 

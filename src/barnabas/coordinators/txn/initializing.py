@@ -53,7 +53,7 @@ def _decide(
     transactional_id = request.transactional_id or ""
     txn = table.txns.get(transactional_id)
     if txn is None:
-        after = created(_needed(new_id), timeout_ms, now.ms)
+        after = created(_required(new_id), timeout_ms, now.ms)
     else:
         _check_producer(txn, request)
         if txn.state is not TxnState.ONGOING:
@@ -68,7 +68,7 @@ def _decide(
     # The transactional id may exceed the batch size limit.
     outcome = Outcome(is_tentative=True)
     table.write(outcome, transactional_id, after)
-    outcome.answer(to, _given(after))
+    outcome.answer(to, _response(after))
     return outcome
 
 
@@ -116,20 +116,20 @@ def _check_producer(txn: Txn, request: InitProducerIdRequest) -> None:
 def _next_producer(
     txn: Txn, request: InitProducerIdRequest, timeout_ms: int, new_id: int | None, now: Now
 ) -> Txn:
-    says_who = request.producer_epoch != NO_EPOCH
+    sends_epoch = request.producer_epoch != NO_EPOCH
     last_epoch = NO_EPOCH
     if is_exhausted(txn.producer_epoch):
-        if says_who and not _is_last_of_its_id(txn, request.producer_epoch):
+        if sends_epoch and not _is_last_of_its_id(txn, request.producer_epoch):
             # Kafka fails here as well: no epoch is left.
             raise TxnError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"producer epochs are exhausted at {txn.producer_epoch}"
             )
-        producer_id, epoch = _needed(new_id), 0
-        if says_who:
+        producer_id, epoch = _required(new_id), 0
+        if sends_epoch:
             last_epoch = request.producer_epoch
     else:
         producer_id, epoch = txn.producer_id, txn.producer_epoch + 1
-        if says_who:
+        if sends_epoch:
             last_epoch = request.producer_epoch
             if request.producer_epoch == txn.last_producer_epoch != txn.producer_epoch:
                 # A retry: the response to the same request was lost.
@@ -164,11 +164,11 @@ def _keep(txn: Txn, request: InitProducerIdRequest, new_id: int | None, now: Now
             ErrorCode.PRODUCER_FENCED, f"producer epoch is {request.producer_epoch}, expected {epoch}"
         )
     if is_exhausted(epoch):
-        return kept(txn, next_id=_needed(new_id), next_epoch=0, now_ms=now.ms)
+        return kept(txn, next_id=_required(new_id), next_epoch=0, now_ms=now.ms)
     return kept(txn, next_id=producer_id, next_epoch=epoch + 1, now_ms=now.ms)
 
 
-def _given(txn: Txn) -> InitProducerIdResponse:
+def _response(txn: Txn) -> InitProducerIdResponse:
     producer_id, epoch = txn.owner
     if not txn.is_kept:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
@@ -180,7 +180,7 @@ def _given(txn: Txn) -> InitProducerIdResponse:
     )
 
 
-def _needed(new_id: int | None) -> int:
+def _required(new_id: int | None) -> int:
     if new_id is None:
         raise NeedsProducerId
     return new_id

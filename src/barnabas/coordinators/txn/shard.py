@@ -1,37 +1,20 @@
-"""The transactional ids of one partition of __transaction_state.
+"""One partition of __transaction_state as a shard: its records, its loading and its timers.
 
-The entry point to initializing.py, adding.py, ending.py, expiration.py and admin.py. The shell applies
-the records of an outcome before it requests the next decision, so each decision sees the state left by the
+Requests are decided by initializing.py, adding.py and ending.py with the shard's table. The shell applies the
+records of an outcome before it requests the next decision, so each decision sees the state left by the
 previous one.
 """
 
 import logging
-from collections.abc import Collection, Iterator
 from typing import Final
 
 from barnabas.base.errors import Malformed
-from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.decision.outcome import Now, Outcome, Record, ReplyTo
+from barnabas.coordinators.decision.outcome import Now, Outcome, Record
 from barnabas.coordinators.decision.timers import TimerKey, Timers
-from barnabas.coordinators.txn.adding import decide_add_offsets, decide_add_partitions, decide_let_in
-from barnabas.coordinators.txn.admin import Wanted, describe, list_of
-from barnabas.coordinators.txn.ending import decide_end
 from barnabas.coordinators.txn.expiration import TIMEOUTS, abort_timed_out, expire_unused_ids, start_timers
-from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.record import TxnRecord, decode_record
-from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.coordinators.txn.table import TxnTable
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.transaction_admin import (
-    DescribeTransactionsResponseTransactionState,
-    ListTransactionsResponseTransactionState,
-)
-from barnabas.protocol.messages.transactions import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnTransaction,
-    EndTxnRequest,
-    InitProducerIdRequest,
-)
 from barnabas.protocol.stored.framing import UnknownRecord
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import read_header
@@ -40,10 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class TxnShard:
-    """Requests and timers return an Outcome; queries return their result.
-
-    A refusal is an answer with Kafka's error code. The markers of ended transactions are in `table`.
-    """
+    """Implements Shard of coordinators/runtime/ports.py."""
 
     def __init__(self, table: TxnTable) -> None:
         self.table: Final = table
@@ -56,43 +36,6 @@ class TxnShard:
         """The number of transactional ids."""
         return len(self.table.txns)
 
-    # Producers
-
-    def init(
-        self, request: InitProducerIdRequest, version: int, new_id: int | None, to: ReplyTo, now: Now
-    ) -> Outcome:
-        """`new_id` is an unused producer id. Answers an InitProducerIdResponse."""
-        return decide_init(self.table, request, version, new_id, to, now)
-
-    def add_partitions(
-        self, asked: AddPartitionsToTxnTransaction, version: int, to: ReplyTo, now: Now
-    ) -> Outcome:
-        """Adds partitions, or verifies them if verify_only. Answers an AddPartitionsToTxnResult."""
-        return decide_add_partitions(self.table, asked, version, to, now)
-
-    def let_in(
-        self, producer: TxnProducer, partitions: Collection[TopicPartition], adds: bool, to: ReplyTo, now: Now
-    ) -> Outcome:
-        """For a leader on this broker with batches of a transaction: add its partitions, or verify them.
-
-        Answers the code of each."""
-        return decide_let_in(self.table, producer, partitions, adds, to, now)
-
-    def add_offsets(
-        self,
-        request: AddOffsetsToTxnRequest,
-        version: int,
-        offsets_partition: TopicPartition,
-        to: ReplyTo,
-        now: Now,
-    ) -> Outcome:
-        """Add the group's partition of __consumer_offsets. Answers an AddOffsetsToTxnResponse."""
-        return decide_add_offsets(self.table, request, version, offsets_partition, to, now)
-
-    def end(self, request: EndTxnRequest, version: int, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
-        """`new_id` as in init(). Answers an EndTxnResponse; the markers follow."""
-        return decide_end(self.table, request, version, new_id, to, now)
-
     # Time
 
     def expire(self, key: TimerKey, now: Now) -> Outcome:
@@ -103,15 +46,6 @@ class TxnShard:
     def abandon(self, code: ErrorCode) -> Outcome:
         """The shard is closed. It holds no pending requests."""
         return Outcome()
-
-    # Administration
-
-    def describe(self, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
-        return describe(self.table, transactional_id)
-
-    def list(self, wanted: Wanted, now: Now) -> Iterator[ListTransactionsResponseTransactionState | None]:
-        """transactions_of() in admin.py lists all shards."""
-        return list_of(self.table, wanted, now)
 
     # Records
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.adding import decide_add_or_verify
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.coordination.calls import ask_shard, when_given
@@ -98,7 +99,7 @@ def _ask(
     return ask_shard(
         broker.transactions.host_of(producer.transactional_id),
         partial(dict.fromkeys, partitions),
-        lambda shard, to, now: shard.let_in(producer, partitions, adds, to, now),
+        lambda shard, to, now: decide_add_or_verify(shard.table, producer, partitions, adds, to, now),
     )
 
 

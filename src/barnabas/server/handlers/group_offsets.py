@@ -8,7 +8,7 @@ v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 
 from collections.abc import Iterable
 from typing import Final
 
-from barnabas.coordinators.decision.outcome import Now, Outcome, PendingReply, ReplyTo
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, PendingReply, ReplyTo
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import MetadataImage, TopicImage
@@ -27,7 +27,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from barnabas.server.coordination.calls import answer_of, ask_shard, caller_of
+from barnabas.server.coordination.calls import answer_of, ask_shard
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_answers import merged_by_topic
@@ -48,21 +48,22 @@ def commit(ctx: Context, request: Request) -> Answer:
         if not known:
             return OffsetCommitResponse(topics=failed)
         body = _only(body, known)
-    # ask_shard() inlined, to save its closures: OffsetCommit is a hot path.
+    # caller_of() and ask_shard() inlined, to save calls and closures: OffsetCommit is a hot path.
     reply = CommitReply(body.topics, failed)
     host = services.groups.shards.host_of(body.group_id)
     if isinstance(host, ErrorCode):
         reply.refuse(host)
         return reply.answer
+    caller = Caller(request.client_id or "", ctx.client_host, request.version)
     now = host.now()
     offsets: Offsets = host.shard.offsets
     try:
-        outcome = offsets.commit(body, caller_of(ctx, request), reply, now)
+        outcome = offsets.commit(body, caller, reply, now)
     except Exception:
         host.lose_after_bug()
         raise
     host.carry_out(outcome, now)
-    return answer_of(reply)
+    return reply.answer if reply.is_given else answer_of(reply)
 
 
 class CommitReply(PendingReply):

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -46,7 +47,7 @@ def handle(ctx: Context, request: Request) -> Answer:
         return refuse(body, request.version, ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def act(shard: TxnShard, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
-        return shard.init(body, request.version, new_id, to, now)
+        return decide_init(shard.table, body, request.version, new_id, to, now)
 
     return ask_with_new_id(ctx, body.transactional_id, partial(refuse, body, request.version), act)
 

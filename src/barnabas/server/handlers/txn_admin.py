@@ -10,7 +10,8 @@ from typing import Any
 from barnabas.base.re2_patterns import NotRe2
 from barnabas.base.re2_work import TooManyPatterns
 from barnabas.coordinators.decision.outcome import Now
-from barnabas.coordinators.txn.admin import Wanted, transactions_of
+from barnabas.coordinators.txn.admin import TransactionFilter, transactions_of
+from barnabas.coordinators.txn.admin import describe as describe_transaction
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -40,7 +41,7 @@ def _described(ctx: Context, transactional_id: str) -> DescribeTransactionsRespo
     host = ctx.broker.transactions.host_of(transactional_id)
     if isinstance(host, ErrorCode):
         return _not_described(transactional_id, host)
-    return host.shard.describe(transactional_id)
+    return describe_transaction(host.shard.table, transactional_id)
 
 
 def _not_described(transactional_id: str, code: ErrorCode) -> DescribeTransactionsResponseTransactionState:
@@ -63,7 +64,7 @@ def list_all(ctx: Context, request: Request) -> Answer:
     if isinstance(hosts, ErrorCode):
         return refuse_list(body, request.version, hosts)
     if not body.transactional_id_pattern and sum(len(host.shard) for host in hosts) <= AT_ONCE:
-        wanted = Wanted(body)
+        wanted = TransactionFilter(body)
         return ListTransactionsResponse(
             unknown_state_filters=wanted.unknown_states,
             transaction_states=[one for one in _rows(ctx, hosts, wanted) if one is not None],
@@ -72,17 +73,19 @@ def list_all(ctx: Context, request: Request) -> Answer:
 
 
 def _rows(
-    ctx: Context, hosts: list[TxnHost], wanted: Wanted
+    ctx: Context, hosts: list[TxnHost], wanted: TransactionFilter
 ) -> Iterator[ListTransactionsResponseTransactionState | None]:
     clock = ctx.broker.clock
-    return transactions_of([host.shard for host in hosts], wanted, Now(clock.now_ms(), clock.monotonic_ms()))
+    return transactions_of(
+        [host.shard.table for host in hosts], wanted, Now(clock.now_ms(), clock.monotonic_ms())
+    )
 
 
 async def _list_many(
     ctx: Context, hosts: list[TxnHost], body: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     """List in slices, and match the pattern off the loop, while other requests are served."""
-    wanted = Wanted(body)
+    wanted = TransactionFilter(body)
     try:
         pattern = await _pattern(ctx, body.transactional_id_pattern)
         found = await ctx.broker.long_requests.collect(_rows(ctx, hosts, wanted))

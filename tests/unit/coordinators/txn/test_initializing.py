@@ -4,6 +4,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
+from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
@@ -40,7 +41,7 @@ def test_without_a_new_producer_id_the_decision_is_postponed() -> None:
     world = TxnWorld()
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1)
 
-    assert world.shard.init(request, 5, None, Asked(), world.now) is NEEDS_PRODUCER_ID
+    assert decide_init(world.shard.table, request, 5, None, Asked(), world.now) is NEEDS_PRODUCER_ID
     assert len(world.shard) == 0
 
 

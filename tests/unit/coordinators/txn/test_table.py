@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.admin import describe
 from barnabas.coordinators.txn.state import TxnState
 from support.txn.model import TxnWorld, given_to
 
@@ -20,7 +21,7 @@ def prepared(world: TxnWorld, *, version: int = 5) -> tuple[int, int]:
 
 
 def described(world: TxnWorld) -> list[str]:
-    return [one.topic for one in world.shard.describe("t").topics]
+    return [one.topic for one in describe(world.shard.table, "t").topics]
 
 
 def test_with_the_last_marker_it_is_complete() -> None:

@@ -9,6 +9,8 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker, Reply
 from barnabas.coordinators.runtime.host import ShardHost
+from barnabas.coordinators.txn.adding import decide_add_offsets
+from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
@@ -133,13 +135,15 @@ class Overtaken:
         self._host: ShardHost[TxnShard] = host
         begin = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
         self._host.ask(
-            lambda shard, to, now: shard.init(begin, 5, PRODUCER, to, now), Reply(lambda code: code)
+            lambda shard, to, now: decide_init(shard.table, begin, 5, PRODUCER, to, now),
+            Reply(lambda code: code),
         )
         add = AddOffsetsToTxnRequest(
             transactional_id="t", producer_id=PRODUCER, producer_epoch=EPOCH, group_id="g"
         )
         self._host.ask(
-            lambda shard, to, now: shard.add_offsets(add, 3, OFFSETS_0, to, now), Reply(lambda code: code)
+            lambda shard, to, now: decide_add_offsets(shard.table, add, 3, OFFSETS_0, to, now),
+            Reply(lambda code: code),
         )
 
     def hold_answers(self) -> None:

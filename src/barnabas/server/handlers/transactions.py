@@ -1,19 +1,26 @@
-"""AddPartitionsToTxn (key 24), versions 0-5; AddOffsetsToTxn (25), versions 0-4.
+"""AddPartitionsToTxn (key 24), versions 0-5; AddOffsetsToTxn (25), versions 0-4; EndTxn (26), versions 0-5.
 
 Supported: adds partitions to a transaction or, with verify_only, checks whether they are in it. If any
 partition does not exist, or belongs to an internal topic and the requester is a client, none is added.
-Versions up to 3 are for clients; from 4 on for brokers, with several transactions.
+Versions up to 3 are for clients; from 4 on for brokers, with several transactions. EndTxn commits or aborts a
+transaction: the response is sent when the decision is committed to the log; the markers follow.
 AddPartitionsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 several transactions, verify_only; v5 transactions
 version 2.
 AddOffsetsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
+EndTxn: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 returns the bumped epoch of the next
+transaction.
 """
 
 from functools import partial
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
 from barnabas.coordinators.runtime.shards import partition_of
+from barnabas.coordinators.txn.adding import decide_add_offsets, decide_add_partitions
 from barnabas.coordinators.txn.answers import result_of
+from barnabas.coordinators.txn.ending import decide_end
+from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -26,8 +33,10 @@ from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
+    EndTxnRequest,
+    EndTxnResponse,
 )
-from barnabas.server.coordination.calls import ask_shard, when_given
+from barnabas.server.coordination.calls import ask_shard, ask_with_new_id, when_given
 from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.later import Later
@@ -75,7 +84,7 @@ def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> An
     return ask_shard(
         ctx.broker.transactions.host_of(txn.transactional_id),
         refused,
-        lambda shard, to, now: shard.add_partitions(txn, version, to, now),
+        lambda shard, to, now: decide_add_partitions(shard.table, txn, version, to, now),
     )
 
 
@@ -139,7 +148,7 @@ def add_offsets(ctx: Context, request: Request) -> Answer:
     return ask_shard(
         ctx.broker.transactions.host_of(body.transactional_id),
         partial(refuse_offsets, body, request.version),
-        lambda shard, to, now: shard.add_offsets(body, request.version, partition, to, now),
+        lambda shard, to, now: decide_add_offsets(shard.table, body, request.version, partition, to, now),
     )
 
 
@@ -153,6 +162,24 @@ def refuse_offsets(body: AddOffsetsToTxnRequest, version: int, code: ErrorCode) 
     return AddOffsetsToTxnResponse(error_code=code)
 
 
+# EndTxn
+
+
+def end(ctx: Context, request: Request) -> Answer:
+    body: EndTxnRequest = request.body
+    if not body.transactional_id:
+        return refuse_end(body, request.version, ErrorCode.INVALID_REQUEST)
+
+    def act(shard: TxnShard, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
+        return decide_end(shard.table, body, request.version, new_id, to, now)
+
+    return ask_with_new_id(ctx, body.transactional_id, partial(refuse_end, body, request.version), act)
+
+
+def refuse_end(body: EndTxnRequest, version: int, code: ErrorCode) -> EndTxnResponse:
+    return EndTxnResponse(error_code=code)
+
+
 APIS = (
     Api(
         ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -161,4 +188,5 @@ APIS = (
         refuse=refuse_partitions,
     ),
     Api(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5), handle=add_offsets, refuse=refuse_offsets),
+    Api(ApiKey.END_TXN, versions=range(6), handle=end, refuse=refuse_end),
 )
