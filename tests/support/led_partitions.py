@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
 from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
-from barnabas.coordinators.runtime.writing import Place
+from barnabas.coordinators.runtime.writing import NextBatch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import Codec
@@ -28,8 +28,8 @@ class MemoryPartition:
         # What belongs to a producer's transaction is refused, and the log is well.
         self.refused_by_log: ErrorCode | None = None
 
-    def place(self) -> Place:
-        return Place(self.end_offset, self.leader_epoch, self.batch_bytes_max, self.codec)
+    def next_batch(self) -> NextBatch:
+        return NextBatch(self.end_offset, self.leader_epoch, self.batch_bytes_max, self.codec)
 
     def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
         if stamp is not None and self.refused_by_log is not None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import Now, Outcome, Record, ReplyTo
-from barnabas.coordinators.runtime.writing import Place, batches
+from barnabas.coordinators.runtime.writing import NextBatch, batches
 from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
 from barnabas.coordinators.txn.record import TxnRecord
 from barnabas.coordinators.txn.shard import TxnShard
@@ -109,7 +109,7 @@ class HostedShard:
                     to.answer = answer
 
     def _write(self, records: list[Record]) -> None:
-        written = batches(records, Place(0, 0, self._batch_bytes_max, Codec.NONE), self.now.ms)
+        written = batches(records, NextBatch(0, 0, self._batch_bytes_max, Codec.NONE), self.now.ms)
         self.log += written
         for batch in written:
             self._follower.replay(batch)

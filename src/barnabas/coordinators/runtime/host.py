@@ -18,7 +18,7 @@ from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, LedPartition, RefusedByLog
 from barnabas.coordinators.runtime.writing import (
-    Gathered,
+    OutcomeBatch,
     TooLarge,
     batches,
     marker_batch,
@@ -31,13 +31,13 @@ logger = logging.getLogger(__name__)
 
 # After this many single writes, batching is tried for one loop iteration; the interval doubles while no
 # second outcome arrives in the same iteration.
-TRIED_AFTER_MIN: Final = 8
-TRIED_AFTER_MAX: Final = 64
+BATCHING_TRIED_AFTER_MIN: Final = 8
+BATCHING_TRIED_AFTER_MAX: Final = 64
 # Limits of timers that expire in one loop iteration, by number and by time. The rest expire in a later
 # iteration.
-RING_AT_ONCE_MAX: Final = 256
+TIMERS_AT_ONCE_MAX: Final = 256
 # Answers given in one loop iteration. The rest are given in later iterations.
-GIVEN_AT_ONCE_MAX: Final = 500
+ANSWERS_AT_ONCE_MAX: Final = 500
 _FIRE_MS_MAX: Final = 5
 _FIRE_TOGETHER: Final = 8
 
@@ -73,15 +73,15 @@ class ShardHost(Generic[AnyShard]):
         self._tick_ms = clock.monotonic_ms
         self._commit_timeout_ms = commit_timeout_ms
         self._on_lost = on_lost
-        self._gathers = False
-        self._tried_after = self._until_tried = TRIED_AFTER_MIN
+        self._is_batching = False
+        self._tried_after = self._until_tried = BATCHING_TRIED_AFTER_MIN
         # The batch of this loop iteration, and the answers to give when it is committed.
-        self._unwritten: Gathered | None = None
+        self._batch: OutcomeBatch | None = None
         self._unanswered: list[tuple[ReplyTo, object]] = []
         self._turn_end: asyncio.Handle | None = None
         # Answers that wait until the log is committed up to an offset: (offset, deadline, answers).
         self._pending: deque[tuple[int, int, list[tuple[ReplyTo, object]]]] = deque()
-        # Answers beyond GIVEN_AT_ONCE_MAX, given in later loop iterations.
+        # Answers beyond ANSWERS_AT_ONCE_MAX, given in later loop iterations.
         self._to_give: deque[tuple[ReplyTo, object]] = deque()
         self._giving: asyncio.Handle | None = None
         self._wakeup: asyncio.TimerHandle | None = None
@@ -137,7 +137,7 @@ class ShardHost(Generic[AnyShard]):
 
     def _carry_out(self, outcome: Outcome, now: Now) -> None:
         if not outcome.records:
-            if self._unwritten is None:
+            if self._batch is None:
                 self._answer_when_committed(outcome.answers, self.partition.end_offset, now)
             else:
                 # The answer may depend on unwritten records.
@@ -148,12 +148,12 @@ class ShardHost(Generic[AnyShard]):
             if outcome.stamp is not None:
                 end = self._write_stamped(outcome, outcome.stamp, now)
             elif outcome.is_divisible or not outcome.answers:
-                end = self._write_apart(outcome, now)
-            elif self._gathers or self._is_to_try():
-                self._gather(outcome, now)
+                end = self._write_batches(outcome, now)
+            elif self._is_batching or self._is_to_try_batching():
+                self._add_to_batch(outcome, now)
             else:
                 partition = self.partition
-                end = partition.append(one_batch(outcome.records, partition.place(), now.ms), now.ms)
+                end = partition.append(one_batch(outcome.records, partition.next_batch(), now.ms), now.ms)
         except RefusedByLog as error:
             _refuse(outcome, error.code)
             return
@@ -175,38 +175,38 @@ class ShardHost(Generic[AnyShard]):
 
     # Writing
 
-    def _is_to_try(self) -> bool:
+    def _is_to_try_batching(self) -> bool:
         self._until_tried -= 1
-        self._gathers = self._until_tried == 0
-        return self._gathers
+        self._is_batching = self._until_tried == 0
+        return self._is_batching
 
-    def _gathered(self, outcomes: int) -> None:
+    def _adapt_batching(self, outcomes: int) -> None:
         """Stop batching if the last iteration had only one outcome, which is answered sooner if written
         immediately."""
         if outcomes > 1:
-            self._tried_after = TRIED_AFTER_MIN
+            self._tried_after = BATCHING_TRIED_AFTER_MIN
         else:
-            self._gathers = False
-            self._tried_after = self._until_tried = min(2 * self._tried_after, TRIED_AFTER_MAX)
+            self._is_batching = False
+            self._tried_after = self._until_tried = min(2 * self._tried_after, BATCHING_TRIED_AFTER_MAX)
 
-    def _gather(self, outcome: Outcome, now: Now) -> None:
+    def _add_to_batch(self, outcome: Outcome, now: Now) -> None:
         """Add the records to the batch of this loop iteration. The records of one outcome stay in one
         batch."""
-        if self._unwritten is None or not self._unwritten.add(outcome.records, now.ms):
-            self._write_gathered(now)
-            fresh = Gathered(self.partition.place())
-            fresh.add(outcome.records, now.ms)
-            self._unwritten = fresh
+        if self._batch is None or not self._batch.add(outcome.records, now.ms):
+            self._write_batch(now)
+            batch = OutcomeBatch(self.partition.next_batch())
+            batch.add(outcome.records, now.ms)
+            self._batch = batch
         self._unanswered += outcome.answers
         if self._turn_end is None:
             self._turn_end = asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._turn_end = None
-        if self._unwritten is not None:
-            self._gathered(self._unwritten.outcomes)
+        if self._batch is not None:
+            self._adapt_batching(self._batch.outcomes)
         try:
-            self._write_gathered(self.now())
+            self._write_batch(self.now())
         except CannotWrite as error:
             self._not_written(error, None)
             return
@@ -217,32 +217,32 @@ class ShardHost(Generic[AnyShard]):
         self.committed()
         self._schedule_wakeup()
 
-    def _write_gathered(self, now: Now) -> None:
+    def _write_batch(self, now: Now) -> None:
         """Gives no answers: an answered client may send its next request while a decision is in progress."""
-        gathered, self._unwritten = self._unwritten, None
-        if gathered is None:
+        batch, self._batch = self._batch, None
+        if batch is None:
             return
-        end = self.partition.append(gathered.build(), now.ms)
+        end = self.partition.append(batch.build(), now.ms)
         answers, self._unanswered = self._unanswered, []
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
     def _write_stamped(self, outcome: Outcome, stamp: InTransaction | EndMarker, now: Now) -> int:
-        self._write_gathered(now)
+        self._write_batch(now)
         partition = self.partition
         if isinstance(stamp, EndMarker):
             batch = marker_batch(stamp, now.ms)
         else:
-            batch = stamped_batch(outcome.records, stamp, partition.place(), now.ms)
+            batch = stamped_batch(outcome.records, stamp, partition.next_batch(), now.ms)
         return partition.append(batch, now.ms, stamp)
 
-    def _write_apart(self, outcome: Outcome, now: Now) -> int:
+    def _write_batches(self, outcome: Outcome, now: Now) -> int:
         """Write as many batches as needed. If a later one fails, nothing is lost: housekeeping repeats in the
         next round, and a deletion can be requested again.
         """
-        self._write_gathered(now)
+        self._write_batch(now)
         partition = self.partition
         end = partition.end_offset
-        for batch in batches(outcome.records, partition.place(), now.ms):
+        for batch in batches(outcome.records, partition.next_batch(), now.ms):
             end = partition.append(batch, now.ms)
         return end
 
@@ -272,7 +272,7 @@ class ShardHost(Generic[AnyShard]):
 
     def _give(self, answers: list[tuple[ReplyTo, object]]) -> None:
         """Give a few answers now, and many, such as those of a large rebalance, in slices."""
-        if len(answers) <= GIVEN_AT_ONCE_MAX and not self._to_give:
+        if len(answers) <= ANSWERS_AT_ONCE_MAX and not self._to_give:
             for to, answer in answers:
                 to.give(answer)
             return
@@ -282,7 +282,7 @@ class ShardHost(Generic[AnyShard]):
 
     def _give_some(self) -> None:
         # An answered member may send its next request at once, which may even close the shard.
-        for _ in range(GIVEN_AT_ONCE_MAX):
+        for _ in range(ANSWERS_AT_ONCE_MAX):
             if not self._to_give:
                 break
             to, answer = self._to_give.popleft()
@@ -322,7 +322,7 @@ class ShardHost(Generic[AnyShard]):
         now = self.now()
         self._time_out(now)
         fired = 0
-        while fired < RING_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _FIRE_MS_MAX:
+        while fired < TIMERS_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _FIRE_MS_MAX:
             keys = self._timers.due(now.tick_ms, _FIRE_TOGETHER)
             if not keys:
                 break
@@ -373,7 +373,7 @@ class ShardHost(Generic[AnyShard]):
             to, answer = self._to_give.popleft()
             to.give(answer)
         pending, self._pending = self._pending, deque()
-        unanswered, self._unanswered, self._unwritten = self._unanswered, [], None
+        unanswered, self._unanswered, self._batch = self._unanswered, [], None
         for answers in [answers for _, _, answers in pending] + [unanswered]:
             for to, _ in answers:
                 to.refuse(code)

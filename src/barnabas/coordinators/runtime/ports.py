@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, Record
 from barnabas.coordinators.decision.timers import TimerKey, Timers
-from barnabas.coordinators.runtime.writing import Place
+from barnabas.coordinators.runtime.writing import NextBatch
 from barnabas.protocol.error_codes import ErrorCode
 
 
@@ -88,8 +88,8 @@ class LedPartition(Protocol):
     def batch_bytes_max(self) -> int:
         """Maximum size of a batch."""
 
-    def place(self) -> Place:
-        """The place of the next batch."""
+    def next_batch(self) -> NextBatch:
+        """The base offset and limits of the next batch."""
 
     def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
         """Append one batch and return the next offset. CannotWrite if the append fails.

@@ -14,7 +14,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
 from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, RefusedByLog
 from barnabas.coordinators.runtime.shards import Shards
-from barnabas.coordinators.runtime.writing import Place
+from barnabas.coordinators.runtime.writing import NextBatch
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import (
@@ -90,9 +90,9 @@ class HostedPartition:
     def batch_bytes_max(self) -> int:
         return self.partition.log.config.max_message_bytes
 
-    def place(self) -> Place:
+    def next_batch(self) -> NextBatch:
         log = self.partition.log
-        return Place(log.end_offset, self.leader_epoch, log.rules.max_bytes, self._codec)
+        return NextBatch(log.end_offset, self.leader_epoch, log.rules.max_bytes, self._codec)
 
     def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
         verification: Verification | None = None

@@ -13,9 +13,9 @@ from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.host import (
-    GIVEN_AT_ONCE_MAX,
-    RING_AT_ONCE_MAX,
-    TRIED_AFTER_MIN,
+    ANSWERS_AT_ONCE_MAX,
+    BATCHING_TRIED_AFTER_MIN,
+    TIMERS_AT_ONCE_MAX,
     ShardHost,
     State,
 )
@@ -329,7 +329,7 @@ def test_housekeeping_takes_as_many_batches_as_it_needs() -> None:
 
 async def busy(desk: Desk) -> list[Reply]:
     """As many commits within a turn as it takes until they are gathered; those that are not written yet."""
-    for number in range(TRIED_AFTER_MIN - 1):
+    for number in range(BATCHING_TRIED_AFTER_MIN - 1):
         assert desk.commits(number).is_given
     return [desk.commits(100), desk.commits(101), desk.commits(102)]
 
@@ -375,9 +375,9 @@ def test_records_that_do_not_fit_go_to_the_next_batch_in_order() -> None:
 
         assert all(one.is_given for one in waiting)
         counts = [len(decode_batch(batch)) for batch in desk.partition.batches]
-        assert sum(counts) == TRIED_AFTER_MIN - 1 + 3 + 12
+        assert sum(counts) == BATCHING_TRIED_AFTER_MIN - 1 + 3 + 12
         assert all(len(batch) <= 700 for batch in desk.partition.batches)
-        assert counts[TRIED_AFTER_MIN - 1 :] == [12, 3], "a decision is never in two batches"
+        assert counts[BATCHING_TRIED_AFTER_MIN - 1 :] == [12, 3], "a decision is never in two batches"
 
     told(story, batch_bytes_max=700)
 
@@ -436,7 +436,10 @@ def test_an_answered_client_may_send_its_next_request_synchronously() -> None:
             await asyncio.sleep(0)
 
         assert [one.is_given for one in again] == [True] * 3
-        assert sum(len(decode_batch(batch)) for batch in desk.partition.batches) == TRIED_AFTER_MIN - 1 + 6
+        assert (
+            sum(len(decode_batch(batch)) for batch in desk.partition.batches)
+            == BATCHING_TRIED_AFTER_MIN - 1 + 6
+        )
 
     told(story)
 
@@ -624,7 +627,7 @@ def test_other_work_runs_between_many_expiring_sessions() -> None:
     async def story(desk: Desk) -> None:
         timers = desk.shard.timers
         before = len(timers)
-        for number in range(2 * RING_AT_ONCE_MAX + 1):
+        for number in range(2 * TIMERS_AT_ONCE_MAX + 1):
             timers.set(("classic-session", f"g-{number}", "m"), desk.host.now().tick_ms + 10)
         desk.beats()
 
@@ -632,9 +635,9 @@ def test_other_work_runs_between_many_expiring_sessions() -> None:
         while len(timers) > before:
             left.append(len(timers) - before)
             # A turn of the loop, in which others are served.
-            await asyncio.sleep(0 if len(timers) - before <= 2 * RING_AT_ONCE_MAX else 0.001)
+            await asyncio.sleep(0 if len(timers) - before <= 2 * TIMERS_AT_ONCE_MAX else 0.001)
 
-        assert list(dict.fromkeys(left)) == [2 * RING_AT_ONCE_MAX + 1, RING_AT_ONCE_MAX + 1, 1]
+        assert list(dict.fromkeys(left)) == [2 * TIMERS_AT_ONCE_MAX + 1, TIMERS_AT_ONCE_MAX + 1, 1]
 
     told(story)
 
@@ -645,7 +648,7 @@ def given(replies: list[Reply]) -> int:
 
 def test_other_work_runs_between_many_answers() -> None:
     async def story(desk: Desk) -> None:
-        replies = [desk.joins() for _ in range(2 * GIVEN_AT_ONCE_MAX + 1)]
+        replies = [desk.joins() for _ in range(2 * ANSWERS_AT_ONCE_MAX + 1)]
 
         seen = []
         while not seen or seen[-1] < len(replies):
@@ -653,14 +656,14 @@ def test_other_work_runs_between_many_answers() -> None:
             seen.append(given(replies))
 
         steps = [count for count in dict.fromkeys(seen) if count]
-        assert steps == [GIVEN_AT_ONCE_MAX, 2 * GIVEN_AT_ONCE_MAX, len(replies)]
+        assert steps == [ANSWERS_AT_ONCE_MAX, 2 * ANSWERS_AT_ONCE_MAX, len(replies)]
 
     told(story)
 
 
 def test_remaining_answers_are_given_when_the_shard_is_closed() -> None:
     async def story(desk: Desk) -> None:
-        replies = [desk.joins() for _ in range(2 * GIVEN_AT_ONCE_MAX + 1)]
+        replies = [desk.joins() for _ in range(2 * ANSWERS_AT_ONCE_MAX + 1)]
         while not given(replies):
             await asyncio.sleep(0)
 

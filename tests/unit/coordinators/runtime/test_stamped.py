@@ -20,7 +20,7 @@ from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.offsets.record import read_offset
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
+from barnabas.coordinators.runtime.host import BATCHING_TRIED_AFTER_MIN, ShardHost, State
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -332,7 +332,7 @@ def test_answers_wait_for_the_high_watermark_in_order() -> None:
 
 async def busy(desk: Desk) -> list[Reply]:
     """As many commits within a turn as it takes until they are gathered; those that are not written yet."""
-    for number in range(TRIED_AFTER_MIN - 1):
+    for number in range(BATCHING_TRIED_AFTER_MIN - 1):
         assert desk.commits(number).is_given
     desk.told.clear()
     return [desk.commits(100), desk.commits(101)]
@@ -341,7 +341,7 @@ async def busy(desk: Desk) -> list[Reply]:
 def test_what_was_gathered_is_written_and_answered_before_what_belongs_to_a_transaction() -> None:
     async def story(desk: Desk) -> None:
         asked = await busy(desk)
-        before = TRIED_AFTER_MIN - 1
+        before = BATCHING_TRIED_AFTER_MIN - 1
 
         asked.append(desk.commits_in_transaction(200))
         asked.append(desk.commits(102, partition=1))
@@ -426,7 +426,7 @@ def test_what_was_gathered_is_in_the_log_although_the_log_refuses_what_comes_nex
         await asyncio.sleep(0)
 
         assert [type(one.answer) for one in asked] == [OffsetCommitResponse] * 2
-        assert desk.kinds() == ["plain"] * TRIED_AFTER_MIN
+        assert desk.kinds() == ["plain"] * BATCHING_TRIED_AFTER_MIN
         assert desk.committed() == (101, ErrorCode.NONE)
 
     told(story)
@@ -492,7 +492,7 @@ def test_if_what_was_gathered_cannot_be_written_the_transaction_is_not_either() 
         await asyncio.sleep(0)
 
         assert [one.answer for one in asked] == [ErrorCode.NOT_COORDINATOR] * 3
-        assert desk.kinds() == ["plain"] * (TRIED_AFTER_MIN - 1)
+        assert desk.kinds() == ["plain"] * (BATCHING_TRIED_AFTER_MIN - 1)
         assert desk.lost == [desk.host]
 
     run_sim(live)

@@ -7,7 +7,7 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.runtime.writing import Place, marker_batch, one_batch
+from barnabas.coordinators.runtime.writing import NextBatch, marker_batch, one_batch
 from barnabas.coordinators.txn.record import TxnRecord
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.coordinators.txn.table import TxnSettings
@@ -137,6 +137,6 @@ def test_a_batch_of_many_ids_is_replayed_in_order() -> None:
     txn = world.txn()
     records = [TxnRecord("x", txn), TxnRecord("y", txn), TxnRecord("x", None)]
 
-    world.shard.replay(one_batch(records, Place(0, 0, 10_000, Codec.NONE), 0))
+    world.shard.replay(one_batch(records, NextBatch(0, 0, 10_000, Codec.NONE), 0))
 
     assert sorted(world.shard.table.txns) == ["t", "y"]
