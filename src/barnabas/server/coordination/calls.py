@@ -38,7 +38,7 @@ def ask_shard(
 
     `fit` adapts an answer to the request's version.
     """
-    if isinstance(host, ErrorCode):
+    if not isinstance(host, ShardHost):
         return refuse(host)
     reply = Reply(refuse)
     host.ask(act, reply)
@@ -82,7 +82,7 @@ def caller_of(ctx: Context, request: Request) -> Caller:
 def ask_with_new_id(ctx: Context, transactional_id: str, refuse: RefuseWith, act: ActWithId) -> Answer:
     """ask_shard() for a decision that may need a new producer id: then it is repeated with one."""
     host = ctx.broker.transactions.host_of(transactional_id)
-    if isinstance(host, ErrorCode):
+    if not isinstance(host, ShardHost):
         return refuse(host)
     reply = Reply(refuse)
     outcome = host.ask(lambda shard, to, now: act(shard, None, to, now), reply)

@@ -100,11 +100,11 @@ class TransactionCoordinator:
     def _is_pending(self, ended: MarkersToWrite) -> bool:
         host = self.shards.host_of(ended.transactional_id)
         # A shard that was loaded again asks again; earlier requests are obsolete.
-        return not isinstance(host, ErrorCode) and host.shard.table.is_pending(ended)
+        return isinstance(host, ShardHost) and host.shard.table.is_pending(ended)
 
     def _markers_written(self, ended: MarkersToWrite, partitions: frozenset[TopicPartition]) -> None:
         host = self.shards.host_of(ended.transactional_id)
-        if not isinstance(host, ErrorCode):
+        if isinstance(host, ShardHost):
             shard = host.shard
             host.run(lambda now: shard.table.markers_written(ended, partitions, now))
 

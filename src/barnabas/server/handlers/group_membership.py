@@ -14,6 +14,7 @@ from typing import Any, Final
 from barnabas.base.re2_work import TooManyPatterns
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -110,7 +111,7 @@ def _asked(
     if not body.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)
     host = ctx.broker.groups.shards.host_of(body.group_id)
-    if may_take_long and not isinstance(host, ErrorCode) and _takes_long(host.shard, body):
+    if may_take_long and isinstance(host, ShardHost) and _takes_long(host.shard, body):
         return _asked_after_others(ctx, request, method, refused, fit)
     caller = caller_of(ctx, request)
     return ask_shard(host, refused, lambda shard, to, now: method(shard, body, caller, to, now), fit=fit)

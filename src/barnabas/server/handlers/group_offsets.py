@@ -11,6 +11,7 @@ from typing import Final
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, PendingReply, ReplyTo
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.metadata.image import MetadataImage, TopicImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -51,7 +52,7 @@ def commit(ctx: Context, request: Request) -> Answer:
     # caller_of() and ask_shard() inlined, to save calls and closures: OffsetCommit is a hot path.
     reply = CommitReply(body.topics, failed)
     host = services.groups.shards.host_of(body.group_id)
-    if isinstance(host, ErrorCode):
+    if not isinstance(host, ShardHost):
         reply.refuse(host)
         return reply.answer
     caller = Caller(request.client_id or "", ctx.client_host, request.version)

@@ -10,6 +10,7 @@ from typing import Any
 from barnabas.base.re2_patterns import NotRe2
 from barnabas.base.re2_work import TooManyPatterns
 from barnabas.coordinators.decision.outcome import Now
+from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.coordinators.txn.admin import TransactionFilter, transactions_of
 from barnabas.coordinators.txn.admin import describe as describe_transaction
 from barnabas.protocol.api_keys import ApiKey
@@ -39,7 +40,7 @@ def _described(ctx: Context, transactional_id: str) -> DescribeTransactionsRespo
     if not transactional_id:
         return _not_described(transactional_id, ErrorCode.INVALID_REQUEST)
     host = ctx.broker.transactions.host_of(transactional_id)
-    if isinstance(host, ErrorCode):
+    if not isinstance(host, ShardHost):
         return _not_described(transactional_id, host)
     return describe_transaction(host.shard.table, transactional_id)
 

@@ -13,6 +13,7 @@ from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import InTransaction, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.coordinators.runtime.shards import partition_of
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.metadata.image import MetadataImage
@@ -51,7 +52,7 @@ def handle(ctx: Context, request: Request) -> Answer:
     if commit.lacks_topic:
         return commit.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     host = ctx.broker.groups.shards.host_of(body.group_id)
-    if isinstance(host, ErrorCode):
+    if not isinstance(host, ShardHost):
         return commit.refused(host)
     try:
         commit.start_verification()
