@@ -6,6 +6,7 @@ v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, PendingReply, ReplyTo
@@ -50,11 +51,12 @@ def commit(ctx: Context, request: Request) -> Answer:
             return OffsetCommitResponse(topics=failed)
         body = _only(body, known)
     # caller_of() and ask_shard() inlined, to save calls and closures: OffsetCommit is a hot path.
-    reply = CommitReply(body.topics, failed)
+    reply = CommitReply(body.topics)
+    fit = None if failed is None else partial(_with_failed, failed)
     host = services.groups.shards.host_of(body.group_id)
     if not isinstance(host, ShardHost):
-        reply.refuse(host)
-        return reply.answer
+        refused = reply.refusal(host)
+        return refused if fit is None else fit(refused)
     caller = Caller(request.client_id or "", ctx.client_host, request.version)
     now = host.now()
     offsets: Offsets = host.shard.offsets
@@ -64,29 +66,28 @@ def commit(ctx: Context, request: Request) -> Answer:
         host.lose_after_bug()
         raise
     host.carry_out(outcome, now)
-    return reply.answer if reply.is_given else answer_of(reply)
+    return reply.answer if fit is None and reply.is_given else answer_of(reply, fit)
 
 
 class CommitReply(PendingReply):
-    """The pending response to a commit of `topics`; `failed` holds the results of unknown partitions."""
+    """The pending response to a commit of `topics`."""
 
-    __slots__ = ("_failed", "_topics")
+    __slots__ = ("_topics",)
 
-    def __init__(
-        self, topics: list[OffsetCommitRequestTopic], failed: list[OffsetCommitResponseTopic] | None
-    ) -> None:
+    def __init__(self, topics: list[OffsetCommitRequestTopic]) -> None:
         super().__init__()
         self._topics = topics
-        self._failed = failed
-
-    def give(self, answer: object) -> None:
-        if self._failed is not None:
-            assert isinstance(answer, OffsetCommitResponse)
-            answer.topics = merged_by_topic(self._failed, answer.topics)
-        super().give(answer)
 
     def refusal(self, code: ErrorCode) -> OffsetCommitResponse:
         return OffsetCommitResponse(topics=_all_failed(self._topics, code))
+
+
+def _with_failed(
+    failed: list[OffsetCommitResponseTopic], response: OffsetCommitResponse
+) -> OffsetCommitResponse:
+    """Add the results of unknown partitions to a response."""
+    response.topics = merged_by_topic(failed, response.topics)
+    return response
 
 
 def _are_known(image: MetadataImage, topics: list[OffsetCommitRequestTopic], by_id: bool) -> bool:
