@@ -155,7 +155,7 @@ class PendingReply(ReplyTo):
         """The error response for a code."""
 
     def then_call(self, then: Callable[[object], None]) -> None:
-        assert not self.is_given, "already answered"
+        assert self.answer is _NOT_YET, "already answered"
         self._then = then
 
 

@@ -241,7 +241,7 @@ class ShardHost(Generic[AnyShard]):
         """
         self._write_batch(now)
         partition = self.partition
-        end = partition.end_offset
+        end = 0
         for batch in batches(outcome.records, partition.next_batch(), now.ms):
             end = partition.append(batch, now.ms)
         return end

@@ -42,7 +42,7 @@ _NO_PROTOCOL_FROM: Final = 7
 def join(ctx: Context, request: Request) -> Answer:
     refused = partial(refuse_join, request.body, request.version)
     fit = None if request.version >= _NO_PROTOCOL_FROM else _with_a_protocol
-    return _asked(ctx, request, GroupShard.join, refused, fit=fit, may_take_long=True)
+    return _ask_group(ctx, request, GroupShard.join, refused, fit=fit, may_take_long=True)
 
 
 def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
@@ -51,11 +51,11 @@ def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
 
 
 def sync(ctx: Context, request: Request) -> Answer:
-    return _asked(ctx, request, GroupShard.sync, partial(refuse_sync, request.body, request.version))
+    return _ask_group(ctx, request, GroupShard.sync, partial(refuse_sync, request.body, request.version))
 
 
 def heartbeat(ctx: Context, request: Request) -> Answer:
-    return _asked(ctx, request, GroupShard.heartbeat, _heartbeat_refused)
+    return _ask_group(ctx, request, GroupShard.heartbeat, _heartbeat_refused)
 
 
 def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
@@ -67,7 +67,7 @@ def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
 
 def leave(ctx: Context, request: Request) -> Answer:
     refused = partial(refuse_leave, request.body, request.version)
-    return _asked(ctx, request, GroupShard.leave, refused, may_take_long=True)
+    return _ask_group(ctx, request, GroupShard.leave, refused, may_take_long=True)
 
 
 def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
@@ -80,7 +80,7 @@ def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
     regex = request.body.subscribed_topic_regex
     if regex and not ctx.broker.groups.is_resolved(regex):
         return _when_resolved(ctx, request)
-    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused, may_take_long=True)
+    return _ask_group(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused, may_take_long=True)
 
 
 async def _when_resolved(ctx: Context, request: Request) -> object:
@@ -90,14 +90,14 @@ async def _when_resolved(ctx: Context, request: Request) -> object:
     except TooManyPatterns:
         return _consumer_refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     await ctx.broker.long_requests.pause()
-    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
+    return _ask_group(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
 
 
 def _consumer_refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=code, assignment=None)
 
 
-def _asked(
+def _ask_group(
     ctx: Context,
     request: Request,
     method: Callable[[GroupShard, Any, Caller, ReplyTo, Now], Outcome],
@@ -112,12 +112,12 @@ def _asked(
         return refused(ErrorCode.INVALID_GROUP_ID)
     host = ctx.broker.groups.shards.host_of(body.group_id)
     if may_take_long and isinstance(host, ShardHost) and _takes_long(host.shard, body):
-        return _asked_after_others(ctx, request, method, refused, fit)
+        return _ask_group_after_others(ctx, request, method, refused, fit)
     caller = caller_of(ctx, request)
     return ask_shard(host, refused, lambda shard, to, now: method(shard, body, caller, to, now), fit=fit)
 
 
-async def _asked_after_others(
+async def _ask_group_after_others(
     ctx: Context,
     request: Request,
     method: Callable[[GroupShard, Any, Caller, ReplyTo, Now], Outcome],
@@ -126,7 +126,7 @@ async def _asked_after_others(
 ) -> Answer:
     """Yield to other requests first, because a large group takes milliseconds to process."""
     await ctx.broker.long_requests.pause()
-    return _asked(ctx, request, method, refused, fit=fit)
+    return _ask_group(ctx, request, method, refused, fit=fit)
 
 
 def _takes_long(shard: GroupShard, body: Any) -> bool:
