@@ -290,7 +290,7 @@ async def test_a_disk_failure_while_groups_load_affects_only_that_disk(
     (lost,) = [
         log.tp.partition for log in broker.logs.logs_in(failing) if log.tp.topic == "__consumer_offsets"
     ]
-    coordinator = broker.services.groups.coordinator
+    coordinator = broker.services.groups
     world.disk.fail("/b", {"read"}, count=ALWAYS, errno=errno.EIO)
 
     # As after an election.

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.server.broker import Broker
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.sim.world import World
 from support.brokers import running
 from support.group.model_lives import (

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from barnabas.base.exposition import Dialect
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.server.broker import Broker
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.metrics.catalog import exposition
 from barnabas.server.metrics.observing import sources_of
 from barnabas.server.metrics.sources import Scrape

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
@@ -51,6 +51,16 @@ def in_both(story: TxnStory) -> Callable[[Versions], None]:
 
 def failed() -> NoReturn:
     raise AssertionError("a mistake of ours")
+
+
+def holding_back(kept: list[MarkersToWrite]) -> Callable[[MarkersToWrite], bool]:
+    """Markers are not written, but kept."""
+
+    def is_pending(ended: MarkersToWrite) -> bool:
+        kept.append(ended)
+        return False
+
+    return is_pending
 
 
 async def stable_end(client: Client, topic: str, partition: int = 0) -> tuple[int, int]:
@@ -252,9 +262,9 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last(
     await producer.begin_and_send("orders", b"one")
     assert await producer.commit_offset("readers", "orders", 1) is ErrorCode.NONE
     # Markers that wait: nobody writes them yet.
-    desk = broker.services.transactions._desk
+    markers = broker.services.transactions._markers
     kept: list[MarkersToWrite] = []
-    write, desk._take = desk._take, kept.append
+    is_pending, markers._is_pending = markers._is_pending, holding_back(kept)
     await producer.commit()
 
     sending = asyncio.ensure_future(producer.send("orders", b"two"))
@@ -264,8 +274,8 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last(
     await asyncio.sleep(0.03)
     assert not sending.done()
     assert not committing.done()
-    desk._take = write
-    write(kept[0])
+    markers._is_pending = is_pending
+    markers.write(kept[0])
 
     assert await sending is ErrorCode.NONE
     assert await committing is ErrorCode.NONE
@@ -329,22 +339,23 @@ async def test_markers_of_an_unloaded_shard_are_not_written(
     producer = await TxnProducer.of(broker, "t", V1)
     await producer.begin_and_send("orders", b"one")
     transactions = broker.services.transactions
-    desk = transactions._desk
+    markers = transactions._markers
     kept: list[MarkersToWrite] = []
-    write, desk._take = desk._take, kept.append
+    is_pending, markers._is_pending = markers._is_pending, holding_back(kept)
     await producer.commit()
     await until(lambda: len(kept) == 1)
     # A mistake costs the shard. It is loaded again, and asks again.
-    transactions.host_of("t").do_for_nobody(lambda _: failed())
+    transactions.host_of("t").run(lambda _: failed())
     await until(lambda: len(kept) == 2)
 
-    write(kept[0])
+    markers._is_pending = is_pending
+    markers.write(kept[0])
     assert await stable_end(client, "orders") == (0, 1)
-    write(kept[1])
+    markers.write(kept[1])
     assert await stable_end(client, "orders") == (2, 2)
     # The next transaction of an old client has the same epoch: a late marker would end it.
     await producer.begin_and_send("orders", b"two")
-    write(kept[0])
+    markers.write(kept[0])
 
     assert await stable_end(client, "orders") == (2, 3)
 

@@ -25,10 +25,10 @@ from barnabas.server.cluster.formatting import new_id
 from barnabas.server.cluster.image_follower import ImageFollower
 from barnabas.server.cluster.lifecycle import Lifecycle
 from barnabas.server.cluster.releases import check_served
-from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.groups import GroupCoordinator
 from barnabas.server.coordination.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.coordination.producer_ids import ProducerIds
-from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.coordination.transactions import TransactionCoordinator
 from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
 from barnabas.server.handlers.table import spoken
@@ -203,7 +203,7 @@ class Broker:
 
     def _make_services(self) -> Services:
         ports, settings = self._ports, self.settings.now
-        groups = Groups(
+        groups = GroupCoordinator(
             clock=ports.clock,
             rng=ports.rng,
             executor=ports.executor,
@@ -232,7 +232,7 @@ class Broker:
             producer_ids=ProducerIds(self.controller.call, self._node_id),
             groups=groups,
             offsets_topic=InternalTopic(self.controller.call, self.settings, self._isolated, offsets_topic),
-            transactions=Transactions(
+            transactions=TransactionCoordinator(
                 clock=ports.clock,
                 executor=ports.executor,
                 tasks=self._isolated,

@@ -12,10 +12,10 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.raft.driver import Quorum
 from barnabas.replication.replicas import Replicas
 from barnabas.server.cluster.auto_topics import AutoTopics
-from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.groups import GroupCoordinator
 from barnabas.server.coordination.internal_topic import InternalTopic
 from barnabas.server.coordination.producer_ids import ProducerIds
-from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.coordination.transactions import TransactionCoordinator
 from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.requests.long_requests import LongRequests
 from barnabas.server.settings.dynamic import DynamicSettings
@@ -48,9 +48,9 @@ class Services:
     controller: ControllerChannel
     sessions: FetchSessions
     producer_ids: ProducerIds
-    groups: Groups
+    groups: GroupCoordinator
     offsets_topic: InternalTopic
-    transactions: Transactions
+    transactions: TransactionCoordinator
     transaction_topic: InternalTopic
     image: MetadataImage
     # The cache of Metadata responses.

@@ -17,8 +17,7 @@ from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import batches, marker_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import NextBatch, batches, marker_batch, stamped_batch
 from barnabas.metadata.image import EMPTY_IMAGE, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec
@@ -259,6 +258,8 @@ def _batches(outcome: Outcome, now: Now) -> list[bytes]:
         return [marker_batch(outcome.stamp, now_ms=now.ms)]
     if isinstance(outcome.stamp, InTransaction):
         return [
-            stamped_batch(outcome.records, outcome.stamp, Place(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms)
+            stamped_batch(
+                outcome.records, outcome.stamp, NextBatch(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms
+            )
         ]
-    return batches(outcome.records, Place(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms)
+    return batches(outcome.records, NextBatch(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms)

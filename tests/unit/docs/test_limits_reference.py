@@ -382,14 +382,14 @@ FIXED = {
         ),
         Limit(
             "coordinators.runtime.host",
-            "GIVEN_AT_ONCE_MAX",
+            "ANSWERS_AT_ONCE_MAX",
             "",
             "Answers of a coordinator that are sent at once. The rest follows, with other clients served in "
             "between.",
         ),
         Limit(
             "coordinators.runtime.host",
-            "RING_AT_ONCE_MAX",
+            "TIMERS_AT_ONCE_MAX",
             "",
             "Sessions and other timers that end at once. The rest follows in the same way.",
         ),
@@ -554,7 +554,7 @@ OF_THE_PROGRAM = {
     "PLACES_MAX",
     "PORT_MAX",
     "SMALL_WEIGHT_MAX",
-    "TRIED_AFTER_MAX",
+    "BATCHING_TRIED_AFTER_MAX",
 }
 OF_BROKERS = (
     "socket.request.max.bytes",

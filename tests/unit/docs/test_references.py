@@ -47,7 +47,7 @@ FEATURES = {"metadata.version", "kraft.version", "transaction.version", "group.v
 # Names that Kafka's own files and tools have, and pages compare ours with.
 OF_OTHERS = {"listener.name"}
 # Attributes of an object that the text is about.
-ATTRIBUTES = {"caller.version", "membership.todo", "ground.markers", "df.write"}
+ATTRIBUTES = {"caller.version", "membership.todo", "table.markers", "df.write"}
 # Options of other programs.
 OTHER_OPTIONS = {
     "--shm-size",

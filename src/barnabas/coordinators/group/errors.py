@@ -1,6 +1,6 @@
 """Refusals of a group."""
 
-from barnabas.coordinators.decision.errors import Refused
+from barnabas.coordinators.decision.outcome import Refused
 
 
 class GroupError(Refused):

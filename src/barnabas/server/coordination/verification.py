@@ -11,10 +11,10 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.adding import decide_add_or_verify
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.server.coordination.shard_calls import ask_shard
-from barnabas.server.coordination.txn_calls import when_given
+from barnabas.server.coordination.calls import ask_shard, when_given
 from barnabas.server.requests.api import Answer
 from barnabas.server.requests.later import Later
 from barnabas.server.services import Services
@@ -97,10 +97,9 @@ def _ask(
 ) -> Answer:
     adds = speech.adds
     return ask_shard(
-        broker.transactions.host_of,
-        producer.transactional_id,
+        broker.transactions.host_of(producer.transactional_id),
         partial(dict.fromkeys, partitions),
-        lambda shard, to, now: shard.let_in(producer, partitions, adds, to, now),
+        lambda shard, to, now: decide_add_or_verify(shard.table, producer, partitions, adds, to, now),
     )
 
 

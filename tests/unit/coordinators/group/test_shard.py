@@ -13,8 +13,7 @@ from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
 from barnabas.coordinators.group.offsets.removal import AT_ONCE
 from barnabas.coordinators.group.shard import GroupShard, groups_of
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import one_batch
+from barnabas.coordinators.runtime.writing import NextBatch, one_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import MemberIdentity
 from barnabas.protocol.messages.group_offsets import (
@@ -64,7 +63,7 @@ class DoorStory(MixedStory):
         return {one.name: one.partitions[0].committed_offset for one in found.topics}
 
     def log(self) -> list[bytes]:
-        return [one_batch(self.stage.records, Place(0, 0, 1 << 20, Codec.NONE), 0)]
+        return [one_batch(self.stage.records, NextBatch(0, 0, 1 << 20, Codec.NONE), 0)]
 
     def kind(self) -> type | None:
         group = self.ground.groups.get("g")
@@ -320,7 +319,7 @@ def test_a_record_of_a_kind_that_a_later_release_writes_is_left_alone(
 
     story = DoorStory()
     story.commits(7)
-    batch = one_batch([Later()], Place(0, 0, 1_000, Codec.NONE), 0)
+    batch = one_batch([Later()], NextBatch(0, 0, 1_000, Codec.NONE), 0)
 
     shard = DoorStory().shard
     shard.replay(batch)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Outcome
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import marker_batch, one_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import NextBatch, marker_batch, one_batch, stamped_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteRequest,
@@ -45,7 +44,7 @@ class LoggedStage(Stage):
 
 
 def _batch(outcome: Outcome) -> bytes:
-    place = Place(0, 0, 1 << 20, Codec.NONE)
+    place = NextBatch(0, 0, 1 << 20, Codec.NONE)
     if isinstance(outcome.stamp, EndMarker):
         return marker_batch(outcome.stamp, now_ms=1)
     if isinstance(outcome.stamp, InTransaction):

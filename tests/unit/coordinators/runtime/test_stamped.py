@@ -7,13 +7,20 @@ from random import Random
 import pytest
 
 from barnabas.base.clock import Clock
-from barnabas.coordinators.decision.outcome import Caller, EndMarker, InTransaction, Now, Outcome
+from barnabas.coordinators.decision.outcome import (
+    Caller,
+    EndMarker,
+    InTransaction,
+    Now,
+    Outcome,
+    Reply,
+    ReplyTo,
+)
 from barnabas.coordinators.group.ground import Ground
 from barnabas.coordinators.group.offsets.record import read_offset
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
-from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.runtime.host import BATCHING_TRIED_AFTER_MIN, ShardHost, State
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -55,14 +62,9 @@ class NotingPartition(MemoryPartition):
         super().__init__(batch_bytes_max=batch_bytes_max)
         self.stamps: list[InTransaction | EndMarker | None] = []
 
-    def append(self, batch: bytes, now_ms: int) -> int:
-        end = super().append(batch, now_ms)
-        self.stamps.append(None)
-        return end
-
-    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
-        end = super().append_stamped(batch, now_ms, stamp)
-        self.stamps[-1] = stamp
+    def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
+        end = super().append(batch, now_ms, stamp)
+        self.stamps.append(stamp)
         return end
 
 
@@ -96,7 +98,7 @@ class Desk:
             group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=[one])]
         )
         reply = self.reply()
-        self.host.do(lambda now: self.shard.offsets.commit(request, CALLER, reply, now))
+        self.host.ask(lambda _shard, to, now: self.shard.offsets.commit(request, CALLER, to, now), reply)
         return reply
 
     def commits_in_transaction(
@@ -121,11 +123,11 @@ class Desk:
     def asks(self, request: TxnOffsetCommitRequest, *, decided_ms: int | None = None) -> Reply:
         reply = self.reply()
 
-        def act(now: Now) -> Outcome:
+        def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
             then = now if decided_ms is None else Now(decided_ms, now.tick_ms)
-            return self.shard.commit_in_transaction(request, CALLER, reply, then)
+            return shard.commit_in_transaction(request, CALLER, to, then)
 
-        self.host.do(act)
+        self.host.ask(act, reply)
         return reply
 
     def ends(
@@ -139,7 +141,7 @@ class Desk:
     ) -> Reply:
         marker = EndMarker(producer, epoch, commit, coordinator_epoch, version)
         reply = self.reply()
-        self.host.do(lambda now: self.shard.end_transaction(marker, reply, now))
+        self.host.ask(lambda _shard, to, now: self.shard.end_transaction(marker, to, now), reply)
         return reply
 
     def committed(self, partition: int = 0) -> tuple[int, int]:
@@ -330,7 +332,7 @@ def test_answers_wait_for_the_high_watermark_in_order() -> None:
 
 async def busy(desk: Desk) -> list[Reply]:
     """As many commits within a turn as it takes until they are gathered; those that are not written yet."""
-    for number in range(TRIED_AFTER_MIN - 1):
+    for number in range(BATCHING_TRIED_AFTER_MIN - 1):
         assert desk.commits(number).is_given
     desk.told.clear()
     return [desk.commits(100), desk.commits(101)]
@@ -339,7 +341,7 @@ async def busy(desk: Desk) -> list[Reply]:
 def test_gathered_records_are_written_before_those_of_a_transaction() -> None:
     async def story(desk: Desk) -> None:
         asked = await busy(desk)
-        before = TRIED_AFTER_MIN - 1
+        before = BATCHING_TRIED_AFTER_MIN - 1
 
         asked.append(desk.commits_in_transaction(200))
         asked.append(desk.commits(102, partition=1))
@@ -424,7 +426,7 @@ def test_gathered_records_are_written_even_if_the_next_batch_fails() -> None:
         await asyncio.sleep(0)
 
         assert [type(one.answer) for one in asked] == [OffsetCommitResponse] * 2
-        assert desk.kinds() == ["plain"] * TRIED_AFTER_MIN
+        assert desk.kinds() == ["plain"] * BATCHING_TRIED_AFTER_MIN
         assert desk.committed() == (101, ErrorCode.NONE)
 
     told(story)
@@ -490,7 +492,7 @@ def test_a_failed_write_of_gathered_records_fails_the_transaction_too() -> None:
         await asyncio.sleep(0)
 
         assert [one.answer for one in asked] == [ErrorCode.NOT_COORDINATOR] * 3
-        assert desk.kinds() == ["plain"] * (TRIED_AFTER_MIN - 1)
+        assert desk.kinds() == ["plain"] * (BATCHING_TRIED_AFTER_MIN - 1)
         assert desk.lost == [desk.host]
 
     run_sim(live)

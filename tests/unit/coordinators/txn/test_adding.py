@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.txn.model import TxnWorld, codes, given_to
 

@@ -3,9 +3,10 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.errors import NeedsProducerId
-from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
+from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdRequest
 from support.txn.model import FIRST_ID, Asked, TxnWorld, given_to, refused
@@ -40,9 +41,7 @@ def test_without_a_new_producer_id_the_decision_is_postponed() -> None:
     world = TxnWorld()
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1)
 
-    with pytest.raises(NeedsProducerId):
-        world.shard.init(request, 5, None, Asked(), world.now)
-
+    assert decide_init(world.shard.table, request, 5, None, Asked(), world.now) is NEEDS_PRODUCER_ID
     assert len(world.shard) == 0
 
 

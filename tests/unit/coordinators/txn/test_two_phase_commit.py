@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TWO_PHASE_TIMEOUT_MS, TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdResponse
 from support.txn.model import FIRST_ID, TxnWorld, codes, given_to, refused

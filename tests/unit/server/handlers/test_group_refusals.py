@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -34,6 +33,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestTopic,
 )
 from barnabas.protocol.schema.json import to_json
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.handlers.table import APIS
 from support.hosted import Hosted, image_of, partition_image, topic_id
 from support.led_partitions import MemoryPartition
@@ -88,7 +88,7 @@ def elsewhere(hosted: Hosted) -> None:
 def loading(hosted: Hosted) -> None:
     partition = MemoryPartition()
     partition.end_offset = 1
-    hosted.services.groups.coordinator.shards.lead(0, partition)
+    hosted.services.groups.shards.lead(0, partition)
 
 
 def stopping(hosted: Hosted) -> None:

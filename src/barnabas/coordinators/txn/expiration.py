@@ -9,27 +9,27 @@ from typing import Final
 from barnabas.coordinators.decision.outcome import Now, Outcome
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.txn.ending import abort
-from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.record import TxnRecord, record_version, size_bound
 from barnabas.coordinators.txn.state import IDLE
+from barnabas.coordinators.txn.table import TxnTable
 
 TIMEOUTS: Final[TimerKey] = ("timeouts", "", "")
 EXPIRATION: Final[TimerKey] = ("expiration", "", "")
-FORGOTTEN_AT_ONCE_MAX: Final = 10_000
+EXPIRED_AT_ONCE_MAX: Final = 10_000
 
 
-def start_aging(ground: TxnGround, now: Now) -> None:
-    ground.timers.set(TIMEOUTS, now.tick_ms + ground.settings.timeouts_interval_ms)
-    ground.timers.set(EXPIRATION, now.tick_ms + ground.settings.expiration_interval_ms)
+def start_timers(table: TxnTable, now: Now) -> None:
+    table.timers.set(TIMEOUTS, now.tick_ms + table.settings.timeouts_interval_ms)
+    table.timers.set(EXPIRATION, now.tick_ms + table.settings.expiration_interval_ms)
 
 
-def abort_overdue(ground: TxnGround, now: Now) -> Outcome:
+def abort_timed_out(table: TxnTable, now: Now) -> Outcome:
     """The records of an outcome are one batch of the log, so only as many transactions are aborted as fit."""
     outcome = Outcome()
-    left_bytes = ground.batch_bytes_max()
-    next_ms = now.tick_ms + ground.settings.timeouts_interval_ms
-    for transactional_id in ground.ongoing:
-        txn = ground.txns[transactional_id]
+    left_bytes = table.batch_bytes_max()
+    next_ms = now.tick_ms + table.settings.timeouts_interval_ms
+    for transactional_id in table.ongoing:
+        txn = table.txns[transactional_id]
         if not txn.is_overdue(now.ms):
             continue
         # A transaction without partitions has two records: prepared and complete.
@@ -37,21 +37,21 @@ def abort_overdue(ground: TxnGround, now: Now) -> Outcome:
         if left_bytes < 0 and outcome.records:
             next_ms = now.tick_ms
             break
-        outcome.add(abort(ground, transactional_id, txn, None, now))
-    ground.timers.set(TIMEOUTS, next_ms)
+        outcome.add(abort(table, transactional_id, txn, None, now))
+    table.timers.set(TIMEOUTS, next_ms)
     return outcome
 
 
-def forget_unused(ground: TxnGround, now: Now) -> Outcome:
-    before_ms = now.ms - ground.settings.id_expiration_ms
-    version = record_version(ground.settings.transaction_version)
+def expire_unused_ids(table: TxnTable, now: Now) -> Outcome:
+    before_ms = now.ms - table.settings.id_expiration_ms
+    version = record_version(table.settings.transaction_version)
     outcome = Outcome()
-    next_ms = now.tick_ms + ground.settings.expiration_interval_ms
-    for transactional_id, txn in ground.txns.items():
+    next_ms = now.tick_ms + table.settings.expiration_interval_ms
+    for transactional_id, txn in table.txns.items():
         if txn.last_update_ms <= before_ms and txn.state in IDLE:
-            if len(outcome.records) == FORGOTTEN_AT_ONCE_MAX:
+            if len(outcome.records) == EXPIRED_AT_ONCE_MAX:
                 next_ms = now.tick_ms
                 break
             outcome.write(TxnRecord(transactional_id, None, version))
-    ground.timers.set(EXPIRATION, next_ms)
+    table.timers.set(EXPIRATION, next_ms)
     return outcome

@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.admin import describe
 from barnabas.coordinators.txn.state import TxnState
 from support.txn.model import TxnWorld, given_to
 
@@ -20,7 +21,7 @@ def prepared(world: TxnWorld, *, version: int = 5) -> tuple[int, int]:
 
 
 def described(world: TxnWorld) -> list[str]:
-    return [one.topic for one in world.shard.describe("t").topics]
+    return [one.topic for one in describe(world.shard.table, "t").topics]
 
 
 def test_with_the_last_marker_it_is_complete() -> None:
@@ -65,13 +66,13 @@ def test_a_late_marker_report_does_not_count_for_the_next_transaction() -> None:
     now = world.desk.asked[1]
     assert before == now
 
-    assert not world.shard.awaits(before)
+    assert not world.shard.table.is_pending(before)
     world.marked(before)
     assert world.txn().state is TxnState.PREPARE_COMMIT
-    assert world.shard.awaits(now)
+    assert world.shard.table.is_pending(now)
     world.marked(now)
     assert world.txn().state is TxnState.COMPLETE_COMMIT
-    assert not world.shard.awaits(now)
+    assert not world.shard.table.is_pending(now)
 
 
 def test_after_a_load_all_markers_are_requested_again() -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn import aging
-from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn import expiration
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.txn.model import FIRST_ID, TxnWorld, codes, given_to, refused
 
@@ -91,7 +91,7 @@ def test_timed_out_transactions_are_aborted_in_batches() -> None:
 
     assert len(world.desk.asked) == 20
     assert 1 < len(world.log) - written < 20
-    assert world.shard.timers.get(aging.TIMEOUTS) == 20_000
+    assert world.shard.timers.get(expiration.TIMEOUTS) == 20_000
 
 
 def test_the_last_epoch_of_an_id_times_out_without_a_new_id() -> None:
@@ -171,7 +171,7 @@ def test_a_prepared_transaction_does_not_expire() -> None:
 
 
 def test_many_ids_expire_in_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aging, "FORGOTTEN_AT_ONCE_MAX", 3)
+    monkeypatch.setattr(expiration, "EXPIRED_AT_ONCE_MAX", 3)
     world = TxnWorld()
     for number in range(8):
         world.init(f"t{number}")

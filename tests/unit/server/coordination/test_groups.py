@@ -1,4 +1,4 @@
-"""Shard ownership: loading, resigning, and reloading lost shards."""
+"""The group coordinator and its shards: loading, resigning, and reloading lost shards."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,12 +10,10 @@ import pytest
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.tasks import Tasks
-from barnabas.coordinators.decision.errors import Refused
-from barnabas.coordinators.decision.outcome import Caller, Outcome
+from barnabas.coordinators.decision.outcome import Caller, Reply
 from barnabas.coordinators.group.settings import GroupSettings
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from barnabas.coordinators.runtime.host import State
-from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.host import ShardHost, State
 from barnabas.coordinators.runtime.shards import RELOAD_AFTER_MAX_S
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
@@ -29,9 +27,16 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequestTopic,
     OffsetFetchRequestGroup,
 )
+from barnabas.replication.replicas import Replicas
+from barnabas.server.coordination.groups import OFFSETS_TOPIC, GroupCoordinator
+from barnabas.server.settings.broker_settings import BrokerSettings
+from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.sim.world import World, run_sim
+from barnabas.storage.config import LogConfig
+from support.broker_properties import combined
 from support.group.consumer_stories import image_of, topic_id
 from support.led_partitions import MemoryPartition
+from support.log.managers import A, manager_on, new_disk
 
 pytestmark = pytest.mark.kernel
 
@@ -64,29 +69,35 @@ class Place:
     def __init__(self, world: World, image: MetadataImage = IMAGE) -> None:
         self.crashes: list[BaseException] = []
         self.tasks = Tasks(self.crashes.append)
+        logs = manager_on(new_disk(), A, executor=world.executor)
         self.coordinator = GroupCoordinator(
             clock=world.clock,
             rng=Random(1),
             executor=world.executor,
             tasks=self.tasks,
-            settings=GroupSettings(),
+            settings=DynamicSettings(BrokerSettings.parse(combined(None))),
+            logs=logs,
+            replicas=Replicas(1, logs, LogConfig.parse),
             image=image,
-            commit_timeout_ms=lambda: 5_000,
-            load_bytes_at_once=1 << 20,
         )
 
+    @property
+    def host(self) -> ShardHost[GroupShard]:
+        host = self.coordinator.shards.host_of(GROUP)
+        assert isinstance(host, ShardHost)
+        return host
+
     def commits(self, offset: int, topic: str = "orders") -> object:
-        host = self.coordinator.host_of(GROUP)
         one = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
         request = OffsetCommitRequest(
             group_id=GROUP, topics=[OffsetCommitRequestTopic(name=topic, partitions=[one])]
         )
         reply = Reply(lambda code: code)
-        host.do(lambda now: host.shard.offsets.commit(request, CALLER, reply, now))
+        self.host.ask(lambda shard, to, now: shard.offsets.commit(request, CALLER, to, now), reply)
         return reply.answer
 
     def offset(self, topic: str = "orders") -> int:
-        found = self.coordinator.host_of(GROUP).shard.fetch(
+        found = self.host.shard.fetch(
             OffsetFetchRequestGroup(group_id=GROUP, topics=None), require_stable=False
         )
         return next((one.partitions[0].committed_offset for one in found.topics if one.name == topic), -1)
@@ -100,20 +111,16 @@ class Place:
         )
 
     def _beats(self, *, epoch: int, **said: Any) -> ErrorCode:
-        host = self.coordinator.host_of(GROUP)
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m1", member_epoch=epoch, **said)
         reply = Reply(lambda code: code)
         caller = Caller(CALLER.client_id, CALLER.host, 1)
-        host.do(lambda now: host.shard.consumer_heartbeat(request, caller, reply, now))
+        self.host.ask(lambda shard, to, now: shard.consumer_heartbeat(request, caller, to, now), reply)
         assert isinstance(reply.answer, ConsumerGroupHeartbeatResponse)
         return ErrorCode(reply.answer.error_code)
 
     def refusal(self) -> ErrorCode | None:
-        try:
-            self.coordinator.host_of(GROUP)
-        except Refused as error:
-            return error.code
-        return None
+        host = self.coordinator.shards.host_of(GROUP)
+        return host if isinstance(host, ErrorCode) else None
 
 
 def told(story: Callable[[Place], Awaitable[None]], image: MetadataImage = IMAGE) -> None:
@@ -200,9 +207,7 @@ def test_requests_get_load_in_progress_while_loading() -> None:
         place.coordinator.shards.lead(0, partition)
         await a_moment()
         assert place.refusal() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        with pytest.raises(Refused) as error:
-            place.coordinator.shards.active_hosts()
-        assert error.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert place.coordinator.shards.active_hosts() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
         partition.may_be_read.set()
         await a_moment()
@@ -281,7 +286,7 @@ def test_expressions_match_topics_created_during_a_load() -> None:
         await asyncio.sleep(11)
         place.beats(epoch=2)
 
-        group = place.coordinator.host_of(GROUP).shard.ground.groups[GROUP]
+        group = place.host.shard.ground.groups[GROUP]
         assert group.is_subscribed_to("orders-eu")
 
     told(story)
@@ -413,13 +418,10 @@ def test_a_bug_loses_the_shard_and_the_reloaded_one_serves() -> None:
     async def story(place: Place) -> None:
         place.coordinator.shards.lead(0, MemoryPartition())
         place.commits(7)
-        host = place.coordinator.host_of(GROUP)
-
-        def stumble(_: object) -> Outcome:
-            raise ZeroDivisionError
+        host = place.host
 
         with pytest.raises(ZeroDivisionError):
-            host.do(stumble)
+            host.ask(lambda *_: 1 // 0, Reply(lambda code: code))
         assert place.refusal() is ErrorCode.NOT_COORDINATOR
 
         await asyncio.sleep(2)
@@ -451,7 +453,7 @@ def test_a_write_above_the_topics_own_limit_is_refused_and_keeps_the_shard() -> 
         code = place.asks_to_join([f"{number:0100}" for number in range(60)])
 
         assert code is ErrorCode.UNKNOWN_SERVER_ERROR
-        assert place.coordinator.host_of(GROUP).state is State.ACTIVE
+        assert place.host.state is State.ACTIVE
         assert place.asks_to_join(["orders"]) is ErrorCode.NONE
 
     told(story)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinators.runtime.partition_of import abs_hash, partition_of
+from barnabas.coordinators.runtime.shards import partition_of
 
 pytestmark = pytest.mark.kernel
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kernel
     ],
 )
 def test_the_hash_is_that_of_java(name: str, hashed: int) -> None:
-    assert abs_hash(name) == hashed
+    assert partition_of(name, 2**31) == hashed
 
 
 def test_groups_are_in_the_partitions_where_kafka_looks_for_them() -> None:

@@ -1,19 +1,26 @@
-"""AddPartitionsToTxn (key 24), versions 0-5; AddOffsetsToTxn (25), versions 0-4.
+"""AddPartitionsToTxn (key 24), versions 0-5; AddOffsetsToTxn (25), versions 0-4; EndTxn (26), versions 0-5.
 
 Supported: adds partitions to a transaction or, with verify_only, checks whether they are in it. If any
 partition does not exist, or belongs to an internal topic and the requester is a client, none is added.
-Versions up to 3 are for clients; from 4 on for brokers, with several transactions.
+Versions up to 3 are for clients; from 4 on for brokers, with several transactions. EndTxn commits or aborts a
+transaction: the response is sent when the decision is committed to the log; the markers follow.
 AddPartitionsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 several transactions, verify_only; v5 transactions
 version 2.
 AddOffsetsToTxn: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
+EndTxn: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 returns the bumped epoch of the next
+transaction.
 """
 
 from functools import partial
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
-from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.runtime.shards import partition_of
+from barnabas.coordinators.txn.adding import decide_add_offsets, decide_add_partitions
+from barnabas.coordinators.txn.answers import result_of
+from barnabas.coordinators.txn.ending import decide_end
+from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -21,15 +28,16 @@ from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
-    AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
+    EndTxnRequest,
+    EndTxnResponse,
 )
-from barnabas.server.coordination.txn_calls import ask_coordinator, when_given
+from barnabas.server.coordination.calls import ask_shard, ask_with_new_id, when_given
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.later import Later
 from barnabas.server.services import Services
@@ -69,15 +77,14 @@ def _transactions(body: AddPartitionsToTxnRequest, version: int) -> list[AddPart
 def _added(ctx: Context, version: int, txn: AddPartitionsToTxnTransaction) -> Answer:
     wrong = _wrong(ctx.broker.image, txn.topics, is_client=version < _SEVERAL_FROM)
     if wrong:
-        return _result_of(txn, lambda tp: wrong.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED))
+        return result_of(txn, lambda tp: wrong.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED))
     refused = partial(_refused_result, txn)
     if not txn.transactional_id:
         return refused(ErrorCode.INVALID_REQUEST)
-    return ask_coordinator(
-        ctx,
-        txn.transactional_id,
+    return ask_shard(
+        ctx.broker.transactions.host_of(txn.transactional_id),
         refused,
-        lambda shard, to, now: shard.add_partitions(txn, version, to, now),
+        lambda shard, to, now: decide_add_partitions(shard.table, txn, version, to, now),
     )
 
 
@@ -97,28 +104,8 @@ def _wrong(
     return found
 
 
-def _result_of(txn: AddPartitionsToTxnTransaction, code_of: object) -> AddPartitionsToTxnResult:
-    assert callable(code_of)
-    return AddPartitionsToTxnResult(
-        transactional_id=txn.transactional_id,
-        topic_results=[
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=one,
-                        partition_error_code=code_of(TopicPartition(topic.name, one)),
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in txn.topics
-        ],
-    )
-
-
 def _refused_result(txn: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
-    return _result_of(txn, lambda _: code)
+    return result_of(txn, lambda _: code)
 
 
 def _response(results: list[object], version: int) -> AddPartitionsToTxnResponse:
@@ -158,11 +145,10 @@ def add_offsets(ctx: Context, request: Request) -> Answer:
     if not body.transactional_id:
         return refuse_offsets(body, request.version, ErrorCode.INVALID_REQUEST)
     partition = TopicPartition(OFFSETS_TOPIC, partition_of(body.group_id, _offsets_partitions(ctx.broker)))
-    return ask_coordinator(
-        ctx,
-        body.transactional_id,
+    return ask_shard(
+        ctx.broker.transactions.host_of(body.transactional_id),
         partial(refuse_offsets, body, request.version),
-        lambda shard, to, now: shard.add_offsets(body, request.version, partition, to, now),
+        lambda shard, to, now: decide_add_offsets(shard.table, body, request.version, partition, to, now),
     )
 
 
@@ -176,6 +162,24 @@ def refuse_offsets(body: AddOffsetsToTxnRequest, version: int, code: ErrorCode) 
     return AddOffsetsToTxnResponse(error_code=code)
 
 
+# EndTxn
+
+
+def end(ctx: Context, request: Request) -> Answer:
+    body: EndTxnRequest = request.body
+    if not body.transactional_id:
+        return refuse_end(body, request.version, ErrorCode.INVALID_REQUEST)
+
+    def act(shard: TxnShard, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
+        return decide_end(shard.table, body, request.version, new_id, to, now)
+
+    return ask_with_new_id(ctx, body.transactional_id, partial(refuse_end, body, request.version), act)
+
+
+def refuse_end(body: EndTxnRequest, version: int, code: ErrorCode) -> EndTxnResponse:
+    return EndTxnResponse(error_code=code)
+
+
 APIS = (
     Api(
         ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -184,4 +188,5 @@ APIS = (
         refuse=refuse_partitions,
     ),
     Api(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5), handle=add_offsets, refuse=refuse_offsets),
+    Api(ApiKey.END_TXN, versions=range(6), handle=end, refuse=refuse_end),
 )
