@@ -12,10 +12,8 @@ from barnabas.client.deadline import Deadline
 from barnabas.client.ending import close_timeout_ms
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
-from barnabas.client.producer.handed_over import OpenTransaction
-from barnabas.client.producer.prepared import PreparedTransaction
 from barnabas.client.producer.producer import Producer as AsyncProducer
-from barnabas.client.producer.transaction import Group, Offsets
+from barnabas.client.producer.transaction import Group, Offsets, OpenTransaction, PreparedTransaction
 from barnabas.client.producer.transaction import Transaction as AsyncTransaction
 from barnabas.records.record import Header
 

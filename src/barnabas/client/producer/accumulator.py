@@ -1,7 +1,7 @@
 """Collects records into batches by partition, size and linger, within buffer.memory. Pure.
 
-append() is the fast path for every record that needs no waiting: it creates no task and no future. When a
-batch is ready, or will be when its linger ends, `schedule` and `remind` notify the sender. node_sender.py
+append() is the fast path for every record that needs no waiting: it creates no task and no future. `schedule`
+and `schedule_at` notify the sender when a batch is ready, or will be when its linger ends. node_sender.py
 decides which batches go together in a request.
 """
 
@@ -15,11 +15,10 @@ from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.errors import RecordTooLarge
 from barnabas.client.producer.memory import BufferMemory
-from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.producer.partitioner import STICK, Choose, Hash
+from barnabas.client.producer.queues import PartitionQueue, TopicQueues
 from barnabas.client.producer.settings import ProducerSettings
 from barnabas.client.producer.stamp import record_count
-from barnabas.client.producer.topic_queues import TopicQueues
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.record import Header
 
@@ -28,7 +27,7 @@ RECORD_OVERHEAD: Final = 21
 BATCH_OVERHEAD: Final = 61
 HEADER_OVERHEAD: Final = 10
 # Records taken before send() yields to the event loop although no batch is full.
-BREATH: Final = 500
+RECORDS_PER_YIELD: Final = 500
 
 
 class Accumulator:
@@ -41,7 +40,7 @@ class Accumulator:
         choose: Choose,
         key_hash: Hash | None,
         schedule: Callable[[PartitionQueue], None],
-        remind: Callable[[PartitionQueue, int], None],
+        schedule_at: Callable[[PartitionQueue, int], None],
         on_failure: Callable[[Batch, Exception], None] | None = None,
     ) -> None:
         self.settings = settings
@@ -50,13 +49,13 @@ class Accumulator:
         # Every batch that is neither delivered nor failed, oldest first.
         self.incomplete: OrderedDict[Batch, None] = OrderedDict()
         # Records until send() yields to the event loop.
-        self.breath = BREATH
+        self.until_yield = RECORDS_PER_YIELD
         self._clock = clock
         self._rng = rng
         self.choose = choose
         self.key_hash = key_hash
         self._schedule = schedule
-        self._remind = remind
+        self._schedule_at = schedule_at
         # Called for each failed batch before its deliveries complete.
         self._on_failure = on_failure
         self._transactional = settings.is_transactional
@@ -147,7 +146,7 @@ class Accumulator:
         batch.charged += size
         if not granted:
             memory.used += size
-        self.breath -= 1
+        self.until_yield -= 1
         return Delivery(batch, index, timestamp_ms)
 
     def _append_to_new(
@@ -192,10 +191,10 @@ class Accumulator:
             into.stuck_to(batch)
         if len(queue.batches) == 1:
             if batch.ready_ms > batch.created_ms:
-                self._remind(queue, batch.ready_ms)
+                self._schedule_at(queue, batch.ready_ms)
             else:
                 self._schedule(queue)
-        self.breath = 0
+        self.until_yield = 0
         return batch
 
     def _fill(self, queue: PartitionQueue) -> None:
@@ -217,7 +216,7 @@ class Accumulator:
         self._enter(batch)
         self.topics[queue.tp.topic].used = True
         self._schedule(queue)
-        self.breath = 0
+        self.until_yield = 0
         return batch
 
     def refuse_larger(self, size: int) -> None:

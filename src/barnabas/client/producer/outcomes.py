@@ -11,16 +11,15 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff
 from barnabas.client.errors import ClientError, Refused, UnknownTopic, UnsupportedByBroker, refused
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.batch import Batch, split_batch
 from barnabas.client.producer.errors import DeliveryInDoubt, DeliveryTimedOut
-from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.queues import PartitionQueue
 from barnabas.client.producer.settings import ProducerSettings
-from barnabas.client.producer.split import split_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceResponse
 
 # Retry delay while the previous transaction completes, usually a moment after the EndTxn response.
-SOON_MS: Final = 20
+CONCURRENT_TRANSACTIONS_RETRY_MS: Final = 20
 # The broker is missing earlier batches, or no longer knows the producer.
 _OUT_OF_ORDER: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 # With these codes, this attempt certainly wrote nothing. Others may come after the append,
@@ -70,9 +69,9 @@ class Outcomes:
         self._backoff = backoff
         self._schedule = schedule
 
-    # Answers
+    # Responses
 
-    def told(self, batch: Batch) -> None:
+    def sent_without_acks(self, batch: Batch) -> None:
         """Complete a batch sent with acks=0: there is no response."""
         batch.queue.returned(batch)
         self._accumulator.finish(batch)
@@ -180,7 +179,7 @@ class Outcomes:
         batch.last_error = error
         wait_ms = 0.0 if at_once else self._backoff.wait_ms(batch.attempts)
         if isinstance(error, Refused) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            wait_ms = min(wait_ms, SOON_MS)
+            wait_ms = min(wait_ms, CONCURRENT_TRANSACTIONS_RETRY_MS)
         batch.not_before_ms = self._clock.monotonic_ms() + int(wait_ms)
         batch.queue.put_back(batch)
 

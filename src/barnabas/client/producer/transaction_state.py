@@ -18,10 +18,10 @@ from enum import Enum
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.producer.handed_over import OpenTransaction
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.stamp import Identity
+from barnabas.client.producer.transaction import NOTHING_PREPARED, OpenTransaction, PreparedTransaction
 from barnabas.client.producer.transaction_errors import (
+    TRANSACTION_ENDED,
     MustAbort,
     NoTransaction,
     ProducerFenced,
@@ -29,17 +29,10 @@ from barnabas.client.producer.transaction_errors import (
     TransactionOpen,
     TransactionTimedOut,
 )
-from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
 
-# Codes for a producer whose transaction was ended by the coordinator or another process.
-SAYS_ENDED: Final = frozenset(
-    {
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.INVALID_TXN_STATE,
-        ErrorCode.TRANSACTION_ABORTABLE,
-    }
-)
+# Last versions of these requests that use version 1 of transactions; later ones use version 2.
+V1_UNTIL: Final = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}
 
 
 class Phase(Enum):
@@ -130,7 +123,7 @@ class TransactionState:
         self.identity = identity
         self._is_used = False
 
-    def keep(self, prepared: PreparedTransaction, now_ms: int) -> None:
+    def adopt_prepared(self, prepared: PreparedTransaction, now_ms: int) -> None:
         """Take over a transaction that another producer of this id prepared."""
         # Only version 2 of transactions has prepared transactions.
         self.begin(now_ms, is_v2=True)
@@ -228,7 +221,7 @@ class TransactionState:
         """Require an abort. Only the first reason is kept: later ones follow from it."""
         if self.trouble is None:
             open_ms = now_ms - self._opened_ms
-            if open_ms >= self.timeout_ms and getattr(because, "code", None) in SAYS_ENDED:
+            if open_ms >= self.timeout_ms and getattr(because, "code", None) in TRANSACTION_ENDED:
                 self.trouble = TransactionTimedOut(
                     self.id, because, open_ms=open_ms, timeout_ms=self.timeout_ms, tp=tp, records=records
                 )

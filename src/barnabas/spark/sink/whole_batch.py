@@ -22,7 +22,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import ClientError
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
 from barnabas.spark.failing import message_first
 from barnabas.spark.options.client_settings import admin_settings
