@@ -240,11 +240,6 @@ class Sender:
         """Wait until the topic and the partition are known; UnknownTopic at the deadline."""
         if partition is not None and partition < 0:
             raise ValueError(f"partition {partition} is negative")
-        backoff = Backoff(
-            first_ms=self.settings.retry_backoff_ms,
-            max_ms=self.settings.retry_backoff_max_ms,
-            rng=self.cluster.ports.rng,
-        )
         failures = 0
         while True:
             known = await self.cluster.topic(name, deadline, create=True)
@@ -255,7 +250,7 @@ class Sender:
             if partition is None or partition < into.count:
                 return into
             failures += 1
-            wait_ms = backoff.wait_ms(failures)
+            wait_ms = self._backoff.wait_ms(failures)
             if wait_ms >= deadline.remaining_ms:
                 raise UnknownTopic(
                     about=f"partition {TopicPartition(name, partition)}",

@@ -155,7 +155,8 @@ class TransactionManager:
             raise TransactionOpen(self.state.id)
         await self.completion.wait_until_ended()
         await self.initialize()
-        self.state.begin(self.now_ms(), is_v2=await self._is_v2())
+        is_v2 = await self._is_v2()
+        self.state.begin(self.now_ms(), is_v2=is_v2)
         self.changed()
 
     async def _is_v2(self) -> bool:
