@@ -164,7 +164,7 @@ class Accumulator:
             moved = into.stick(self._rng, adaptive=self._adaptive)
             if moved != partition:
                 if partition >= 0:
-                    self._fill(into.queues[partition])
+                    self._close_batch(into.queues[partition])
                 open_there = into.queues[moved].open
                 if open_there is not None:
                     assert open_there.builder is not None, "an open batch has a builder"
@@ -181,9 +181,9 @@ class Accumulator:
         builder.append(timestamp_ms, key, value, headers)
         # Nothing below raises: the record is taken.
         queue = into.queues[partition]
-        self._fill(queue)
+        self._close_batch(queue)
         batch = Batch(queue, builder=builder)
-        self._enter(batch)
+        self._add_batch(batch)
         queue.open = batch
         batch.ready_ms = batch.created_ms + (0 if self.memory.waiters else self.settings.linger_ms)
         into.used = True
@@ -197,13 +197,13 @@ class Accumulator:
         self.until_yield = 0
         return batch
 
-    def _fill(self, queue: PartitionQueue) -> None:
+    def _close_batch(self, queue: PartitionQueue) -> None:
         """Close the open batch and schedule it."""
         if queue.open is not None:
             queue.open = None
             self._schedule(queue)
 
-    def _enter(self, batch: Batch) -> None:
+    def _add_batch(self, batch: Batch) -> None:
         batch.created_ms = self._clock.monotonic_ms()
         batch.queue.batches.append(batch)
         self.incomplete[batch] = None
@@ -212,8 +212,8 @@ class Accumulator:
         """Take an encoded batch whose memory is already reserved."""
         batch = Batch(queue, data=data)
         batch.count, batch.charged = record_count(data), len(data)
-        self._fill(queue)
-        self._enter(batch)
+        self._close_batch(queue)
+        self._add_batch(batch)
         self.topics[queue.tp.topic].used = True
         self._schedule(queue)
         self.until_yield = 0
@@ -230,7 +230,7 @@ class Accumulator:
         """Schedule all open batches: a flush was called, or a sender waits for memory."""
         for batch in self.incomplete:
             if batch is batch.queue.open:
-                self._fill(batch.queue)
+                self._close_batch(batch.queue)
 
     def expired(self, now_ms: int) -> list[Batch]:
         """Return the batches older than delivery.timeout.ms."""

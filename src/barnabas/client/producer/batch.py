@@ -46,11 +46,11 @@ class Batch:
         "not_before_ms",
         "parked",
         "parts",
-        "place",
         "queue",
         "ready_ms",
         "record_errors",
         "released",
+        "send_order",
         "sequence",
     )
 
@@ -69,7 +69,7 @@ class Batch:
         self.ready_ms = 0
         self.not_before_ms = 0
         # Its position in the send order, compared as a tuple; empty before it is first sent.
-        self.place: tuple[int, ...] = ()
+        self.send_order: tuple[int, ...] = ()
         # Producer id, epoch and sequence; None and -1 until they are assigned.
         self.identity: Identity | None = None
         self.sequence = -1

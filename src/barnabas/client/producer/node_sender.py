@@ -68,7 +68,7 @@ class NodeSender:
         cluster = self._sender.cluster
         ready, self._ready = self._ready, {}
         for queue in ready:
-            queue.trouble = error
+            queue.last_error = error
             led = cluster.known_leader(queue.tp)
             if led is not None and led[0] == self.node:
                 cluster.forget_leader(queue.tp, led[1])

@@ -210,7 +210,7 @@ class Outcomes:
     def _expiry(self, batch: Batch) -> ClientError:
         queue = batch.queue
         topic = self._accumulator.topics.get(queue.tp.topic)
-        last = batch.last_error or queue.trouble
+        last = batch.last_error or queue.last_error
         timeout_ms = self._settings.delivery_timeout_ms
         gone = topic is not None and (not topic.known or queue.tp.partition >= topic.count)
         if gone or isinstance(last, UnknownTopic):

@@ -329,7 +329,7 @@ class Producer:
                 sender = self._accepting()
                 accumulator = sender.accumulator
                 if transactions is not None:
-                    transactions.check_still(number)
+                    transactions.check_same_transaction(number)
                 await sender.wait_for_topic(topic, partition, deadline)
                 size = accumulator.size_of(value, key, headers)
                 await accumulator.memory.take(size, deadline)

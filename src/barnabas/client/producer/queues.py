@@ -16,17 +16,17 @@ class PartitionQueue:
     """Batches to retry come first, in their original send order; the last batch may still be open."""
 
     __slots__ = (
-        "_next_place",
+        "_next_send_order",
         "batches",
-        "home",
         "in_flight",
+        "last_error",
         "needs_identity",
+        "node_sender",
         "numbering",
         "open",
         "scheduled",
         "timer_ms",
         "tp",
-        "trouble",
     )
 
     def __init__(self, tp: TopicPartition, *, idempotent: bool) -> None:
@@ -39,10 +39,10 @@ class PartitionQueue:
         # It waits for a producer id other than the current one.
         self.needs_identity = False
         # Why the last attempt to send failed.
-        self.trouble: Exception | None = None
-        self._next_place = 0
+        self.last_error: Exception | None = None
+        self._next_send_order = 0
         # Used by the sender: the leader's NodeSender, whether the queue is in a ready list, and its timer.
-        self.home: Any = None
+        self.node_sender: Any = None
         self.scheduled = False
         self.timer_ms: int | None = None
 
@@ -51,7 +51,7 @@ class PartitionQueue:
         if not self.batches:
             return None
         front = self.batches[0]
-        if front.place:
+        if front.send_order:
             return front.not_before_ms
         return front.ready_ms if front is self.open else front.created_ms
 
@@ -66,9 +66,9 @@ class PartitionQueue:
         self.batches.popleft()
         if batch is self.open:
             self.open = None
-        if not batch.place:
-            batch.place = (self._next_place,)
-            self._next_place += 1
+        if not batch.send_order:
+            batch.send_order = (self._next_send_order,)
+            self._next_send_order += 1
         if self.numbering is not None and not batch.numbered:
             assert identity is not None, "a batch without numbers needs a producer id"
             self.numbering.begin(batch, identity)
@@ -93,7 +93,7 @@ class PartitionQueue:
         """Queue a batch for a retry, before all batches that were sent after it."""
         at = 0
         for each in self.batches:
-            if not each.place or each.place > batch.place:
+            if not each.send_order or each.send_order > batch.send_order:
                 break
             at += 1
         self.batches.insert(at, batch)
@@ -101,7 +101,7 @@ class PartitionQueue:
     def split(self, batch: Batch, parts: list[Batch]) -> None:
         """Queue the parts in place of the batch."""
         for number, part in enumerate(parts):
-            part.place = (*batch.place, number)
+            part.send_order = (*batch.send_order, number)
         if self.numbering is not None:
             self.numbering.split(batch, parts)
         for part in parts:

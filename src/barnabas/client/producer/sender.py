@@ -71,21 +71,21 @@ class Sender:
         self._backoff = backoff
         self.transactions = self._new_transactions(on_transaction) if settings.is_transactional else None
         self.identity: IdentityKeeper | TransactionManager = self.transactions or IdentityKeeper(
-            cluster, self._tasks, backoff, on_new=self._new_identity, on_trouble=self._no_identity
+            cluster, self._tasks, backoff, on_new=self._identity_ready, on_error=self._identity_failed
         )
         self._requests_in_flight = 0
         self._all_ended = asyncio.Event()
         self._wakeup = Wakeup()
         self._ready: list[PartitionQueue] = []
         self._leaderless: dict[PartitionQueue, None] = {}
-        self._finding = False
+        self._is_finding_leaders = False
         # Topics that try_send() has requested metadata for.
-        self._looked_up: set[str] = set()
+        self._topic_lookups: set[str] = set()
         self._nodes: dict[int, NodeSender] = {}
         # Time, a tie-breaker for equal times, the queue to schedule.
         self._timers: list[tuple[int, int, PartitionQueue]] = []
         self._timer_numbers = count()
-        self._seen: Metadata | None = None
+        self._applied_metadata: Metadata | None = None
 
     def _new_transactions(self, on_transaction: Callable[[bool], None]) -> "TransactionManager":
         # Imported late: most producers have no transactions.
@@ -152,15 +152,15 @@ class Sender:
     def schedule(self, queue: PartitionQueue) -> None:
         if not queue.scheduled:
             queue.scheduled = True
-            if queue.home is not None:
-                queue.home.add(queue)
+            if queue.node_sender is not None:
+                queue.node_sender.add(queue)
             else:
                 self._ready.append(queue)
                 self._wakeup.set()
 
     def reroute(self, queue: PartitionQueue) -> None:
         """Find the leader of a queue again."""
-        queue.home = None
+        queue.node_sender = None
         queue.scheduled = False
         if queue.batches:
             self.schedule(queue)
@@ -222,9 +222,9 @@ class Sender:
     def take_metadata(self) -> None:
         """Apply new metadata to the topics in use."""
         metadata = self.cluster.metadata
-        if metadata is self._seen:
+        if metadata is self._applied_metadata:
             return
-        self._seen = metadata
+        self._applied_metadata = metadata
         for topic in self.accumulator.topics.values():
             self.take_topic(topic, metadata.topics.get(topic.name))
 
@@ -264,8 +264,8 @@ class Sender:
 
     def look_up_soon(self, topic: str) -> None:
         """Look up a topic in the background, for try_send()."""
-        if topic not in self._looked_up:
-            self._looked_up.add(topic)
+        if topic not in self._topic_lookups:
+            self._topic_lookups.add(topic)
             self._tasks.start(self._look_up_topic(topic))
 
     async def _look_up_topic(self, topic: str) -> None:
@@ -276,7 +276,7 @@ class Sender:
             # The next try_send() starts another lookup.
             pass
         finally:
-            self._looked_up.discard(topic)
+            self._topic_lookups.discard(topic)
 
     def _route(self) -> None:
         ready, self._ready = self._ready, []
@@ -285,10 +285,10 @@ class Sender:
             if led is None:
                 self._leaderless[queue] = None
             else:
-                queue.home = self._node(led[0])
-                queue.home.add(queue)
-        if self._leaderless and not self._finding:
-            self._finding = True
+                queue.node_sender = self._node(led[0])
+                queue.node_sender.add(queue)
+        if self._leaderless and not self._is_finding_leaders:
+            self._is_finding_leaders = True
             self._tasks.start(self._find_leaders())
 
     def _node(self, node: int) -> NodeSender:
@@ -302,27 +302,27 @@ class Sender:
         """Refresh metadata until each queue has a leader or is empty."""
         failures = 0
         while self._leaderless:
-            trouble: ClientError | None = None
+            failure: ClientError | None = None
             try:
                 await self.cluster.refresh({queue.tp.topic for queue in self._leaderless})
             except ClientError as error:
-                trouble = error
+                failure = error
             self.take_metadata()
             waiting, self._leaderless = self._leaderless, {}
             for queue in waiting:
-                self._look_up(queue, trouble)
+                self._apply_leader_lookup(queue, failure)
             if self._leaderless:
                 failures += 1
                 await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
-        self._finding = False
+        self._is_finding_leaders = False
 
-    def _look_up(self, queue: PartitionQueue, trouble: ClientError | None) -> None:
+    def _apply_leader_lookup(self, queue: PartitionQueue, failure: ClientError | None) -> None:
         code = self.cluster.metadata.errors.get(queue.tp.topic)
         if code is not None:
-            trouble = refused(code, about=f"topic {queue.tp.topic}")
-            if not is_retriable(trouble):
-                self._fail_batches(list(queue.batches), trouble)
-        queue.trouble = trouble or queue.trouble
+            failure = refused(code, about=f"topic {queue.tp.topic}")
+            if not is_retriable(failure):
+                self._fail_batches(list(queue.batches), failure)
+        queue.last_error = failure or queue.last_error
         if self.cluster.known_leader(queue.tp) is not None or not queue.batches:
             self.reroute(queue)
         else:
@@ -330,20 +330,20 @@ class Sender:
 
     # The producer id
 
-    def _new_identity(self) -> None:
+    def _identity_ready(self) -> None:
         for topic in self.accumulator.topics.values():
             for queue in topic.queues:
                 if queue.needs_identity and queue.batches:
                     queue.needs_identity = False
                     self.schedule(queue)
 
-    def _no_identity(self, error: ClientError) -> bool:
+    def _identity_failed(self, error: ClientError) -> bool:
         """Fail the waiting batches if the error is final. Return whether any batch still waits."""
         waiting = False
         for topic in self.accumulator.topics.values():
             for queue in topic.queues:
                 if queue.needs_identity and queue.batches:
-                    queue.trouble = error
+                    queue.last_error = error
                     if is_retriable(error):
                         waiting = True
                     else:

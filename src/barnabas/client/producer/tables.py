@@ -83,7 +83,7 @@ class TableSender:
         try:
             self._accepting()
             if transactions is not None:
-                transactions.check_still(self._number)
+                transactions.check_same_transaction(self._number)
             into = accumulator.topics.get(topic)
             if into is None or partition >= len(into.queues):
                 raise UnknownTopic(about=f"partition {TopicPartition(topic, partition)}")

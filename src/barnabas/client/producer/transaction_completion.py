@@ -100,9 +100,9 @@ class TransactionCompletion:
         number = state.number
         for batch in list(accumulator.incomplete):
             await finished(batch)
-            self._manager.check_still(number)
+            self._manager.check_same_transaction(number)
         async with self._manager.offsets_turn:
-            self._manager.check_still(number)
+            self._manager.check_same_transaction(number)
 
     async def abort(self) -> None:
         """Drop unsent records, wait for requests in flight, then abort."""
@@ -120,9 +120,9 @@ class TransactionCompletion:
         try:
             try:
                 await self.commit()
-            except MustAbort as trouble:
+            except MustAbort as error:
                 await self.abort()
-                raise TransactionAborted(trouble.transactional_id, trouble) from trouble
+                raise TransactionAborted(error.transactional_id, error) from error
         except BaseException:
             # Aborts if the commit was cancelled before EndTxn was sent; otherwise does nothing.
             self._abort_soon()
@@ -138,11 +138,11 @@ class TransactionCompletion:
             return
         try:
             await self.abort()
-        except ClientError as trouble:
-            if isinstance(error, TransactionError) and isinstance(trouble, TransactionError):
+        except ClientError as abort_error:
+            if isinstance(error, TransactionError) and isinstance(abort_error, TransactionError):
                 # The newer error says more, for example that the producer is fenced.
-                raise trouble from error
-            error.add_note(f"the transaction could not be aborted: {trouble}")
+                raise abort_error from error
+            error.add_note(f"the transaction could not be aborted: {abort_error}")
 
     def _has_ended(self, number: int) -> bool:
         """Whether a call within the block has ended it."""
@@ -196,7 +196,7 @@ class TransactionCompletion:
         identity: Identity | None = None
         if state.may_exist and not state.is_forgotten:
             identity = await self._ask(commit=commit)
-        state.check_unbroken()
+        state.check_usable()
         state.ended(identity)
         if state.phase is Phase.NEW:
             await self._renew()
@@ -250,12 +250,12 @@ class TransactionCompletion:
             verdict = verdict_of_end(error.code, commit=commit, is_sure=state.exists or state.is_v2)
         match verdict:
             case Verdict.FENCED:
-                raise self._manager.fenced() from error
+                raise self._manager.fence() from error
             case Verdict.BROKEN:
-                raise self._manager.broken(error) from error
+                raise self._manager.fail(error) from error
             case Verdict.FORGOTTEN:
                 if commit and state.in_doubt:
-                    raise self._manager.broken(error) from error
+                    raise self._manager.fail(error) from error
                 state.is_forgotten = True
                 if commit:
                     raise self._manager.must_abort(error) from error

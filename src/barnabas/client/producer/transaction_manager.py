@@ -117,7 +117,7 @@ class TransactionManager:
         The coordinator aborts a transaction that a predecessor left open. With two-phase commit it can be
         kept: it is returned, and must be completed before the next one begins. (KIP-939, experimental)
         """
-        self.state.check_unbroken()
+        self.state.check_usable()
         if self.state.phase is Phase.HANDED_OVER:
             # A new epoch would fence the processes that write into or end the transaction.
             raise NoTransaction("another transaction", self.state.phase.value)
@@ -141,7 +141,7 @@ class TransactionManager:
             )
         except Refused as error:
             if error.code in FENCED:
-                raise self.fenced() from error
+                raise self.fence() from error
             raise
         logger.info("producer id assigned transactional_id=%s id=%d epoch=%d", self.state.id, *identity)
         self.state.initialized(identity)
@@ -198,7 +198,7 @@ class TransactionManager:
     def _check_uninitialized(self) -> None:
         """Raise if this producer has called InitProducerId: that fenced the transaction it would join."""
         phase = self.state.phase
-        self.state.check_unbroken()
+        self.state.check_usable()
         if phase is not Phase.NEW or self.shared.is_running(_INIT):
             why = "this producer is already initialized" if phase in (Phase.NEW, Phase.READY) else None
             raise NoTransaction("join", why or phase.value)
@@ -208,7 +208,7 @@ class TransactionManager:
     def admits(self, queue: PartitionQueue) -> bool:
         """Whether batches of this partition may be sent now. If not, the queue is scheduled later."""
         state = self.state
-        if not state.sends:
+        if not state.may_send:
             self._drop_soon()
             return False
         if queue.tp in state.partitions:
@@ -228,7 +228,7 @@ class TransactionManager:
         self.state.check("send_offsets()")
         number = self.state.number
         async with self.offsets_turn:
-            self.check_still(number)
+            self.check_same_transaction(number)
             if offsets:
                 await self._send_offsets(dict(offsets), group, number)
 
@@ -244,13 +244,13 @@ class TransactionManager:
             raise
         except ClientError as error:
             # The transaction may have ended: its error must not affect the next one.
-            self.check_still(number)
+            self.check_same_transaction(number)
             raise self._offsets_failed(error, left) from error
         finally:
             if not taken and self.state.number == number:
                 # A request may still be in flight. A new epoch makes it harmless.
                 self.state.needs_epoch = True
-                if self.state.sends:
+                if self.state.may_send:
                     self.must_abort(OffsetsInDoubt(group.group_id))
 
     def _offsets_failed(self, error: ClientError, left: Collection[TopicPartition]) -> TransactionError:
@@ -269,11 +269,11 @@ class TransactionManager:
         assert identity is not None, "an open transaction has a producer id"
 
         async def add_group() -> None:
-            self.check_still(number)
+            self.check_same_transaction(number)
             await self.requests.add_group(identity, group.group_id)
 
         async def commit_offsets() -> None:
-            self.check_still(number)
+            self.check_same_transaction(number)
             await self.requests.commit_offsets(identity, group, left, is_v2=state.is_v2)
 
         if not state.is_v2 and group.group_id not in state.groups:
@@ -282,9 +282,9 @@ class TransactionManager:
             state.groups.add(group.group_id)
         await self.ask("TXN_OFFSET_COMMIT", commit_offsets, deadline)
 
-    def check_still(self, number: int) -> None:
+    def check_same_transaction(self, number: int) -> None:
         """Raise unless transaction `number` is open: a call that waited must not continue in another."""
-        if self.state.number != number or not self.state.sends:
+        if self.state.number != number or not self.state.may_send:
             self.state.check("this call")
             raise NoTransaction("this call", "its transaction has ended in the meantime")
 
@@ -295,9 +295,9 @@ class TransactionManager:
         if not error.retriable:
             match verdict_within(error.code, is_v2=self.state.is_v2):
                 case Verdict.FENCED:
-                    return self.fenced()
+                    return self.fence()
                 case Verdict.BROKEN:
-                    return self.broken(error)
+                    return self.fail(error)
                 case Verdict.FORGOTTEN:
                     self.state.is_forgotten = True
         return self.must_abort(error)
@@ -305,21 +305,21 @@ class TransactionManager:
     def must_abort(
         self, because: BaseException, *, tp: TopicPartition | None = None, records: int = 0
     ) -> MustAbort:
-        trouble = self.state.must_abort(because, self.now_ms(), tp=tp, records=records)
+        error = self.state.must_abort(because, self.now_ms(), tp=tp, records=records)
         self.changed()
         self._drop_soon()
-        return trouble
+        return error
 
-    def fenced(self) -> TransactionError:
+    def fence(self) -> TransactionError:
         logger.warning("producer fenced transactional_id=%s", self.state.id)
         error = self.state.fence(self.now_ms())
         self.changed()
         self._drop_soon()
         return error
 
-    def broken(self, because: ClientError) -> TransactionError:
+    def fail(self, because: ClientError) -> TransactionError:
         error = TransactionsFailed(self.state.id, because, in_doubt=self.state.may_be_committed)
-        self.state.break_down(error)
+        self.state.fail(error)
         self.changed()
         self._drop_soon()
         return error
@@ -328,15 +328,15 @@ class TransactionManager:
         """A batch of the transaction failed, or its outcome is unknown."""
         if batch.numbered:
             self.state.needs_epoch = True
-        if not self.state.sends:
+        if not self.state.may_send:
             return
         if isinstance(error, Refused) and error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
             verdict = verdict_within(error.code, is_v2=self.state.is_v2)
             if verdict is Verdict.FENCED:
-                self.fenced()
+                self.fence()
                 return
             if verdict is Verdict.BROKEN:
-                self.broken(error)
+                self.fail(error)
                 return
         self.must_abort(error, tp=batch.queue.tp, records=batch.count)
 
@@ -344,7 +344,7 @@ class TransactionManager:
         """A record was not taken: even if the user ignores that, the rest must not be committed."""
         if isinstance(error, TransactionError | NoTransaction) or number not in (None, self.state.number):
             return
-        if self.state.sends:
+        if self.state.may_send:
             self.must_abort(error)
 
     def _drop_soon(self) -> None:
@@ -355,13 +355,13 @@ class TransactionManager:
 
     def _drop_rest(self) -> None:
         self._dropping = False
-        if not self.state.sends:
+        if not self.state.may_send:
             self.drop()
 
     def drop(self) -> None:
         """Fail all batches that are not in flight."""
         state = self.state
-        error = state.broken or state.trouble or TransactionAborted(state.id)
+        error = state.fatal_error or state.abort_reason or TransactionAborted(state.id)
         for batch in list(self.sender.accumulator.incomplete):
             # Failing one batch may have failed others.
             if not batch.in_flight and not batch.done:
@@ -376,7 +376,7 @@ class TransactionManager:
     def want(self, instead_of: Identity | None) -> None:
         """The producer id can no longer be used in a partition: the next transaction gets a new epoch."""
         self.state.needs_epoch = True
-        if self.state.sends:
+        if self.state.may_send:
             self.must_abort(SequenceLost())
 
 
@@ -418,7 +418,7 @@ class PartitionAdditions:
     async def _add(self, queues: list[PartitionQueue]) -> None:
         manager, state = self._manager, self._manager.state
         identity = state.identity
-        if not state.sends or identity is None:
+        if not state.may_send or identity is None:
             return
         tps = {queue.tp for queue in queues}
         state.may_exist = True

@@ -51,7 +51,7 @@ def test_a_prepared_transaction_has_producer_id_and_epoch_of_its_records(made: M
 def test_a_prepared_transaction_accepts_no_records(made: Made) -> None:
     state = made()
 
-    assert not state.sends
+    assert not state.may_send
     for call in (
         lambda: state.check("send()"),
         lambda: state.flush("prepare"),
