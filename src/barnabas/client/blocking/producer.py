@@ -69,8 +69,6 @@ class Producer(Blocking[AsyncProducer]):
         super().__init__(lambda: AsyncProducer(settings, ports=ports, **named))
         self._queue = self._thread.run(self._new_queue())
 
-    partitions_for = mirrored(AsyncProducer.partitions_for)
-
     async def _new_queue(self) -> RecordQueue:
         return RecordQueue(self._thread, self._client)
 
@@ -116,6 +114,8 @@ class Producer(Blocking[AsyncProducer]):
 
         self._thread.run(flush())
 
+    partitions_for = mirrored(AsyncProducer.partitions_for)
+
     # Transactions
 
     def transaction(self) -> Transaction:
@@ -135,6 +135,14 @@ class Producer(Blocking[AsyncProducer]):
     def send_offsets_to_transaction(self, offsets: Offsets, group: Group) -> None:
         """Commit the offsets of a group atomically with the transaction."""
         self.transaction().send_offsets(offsets, group)
+
+    def commit_transaction(self) -> None:
+        """Flush all records and commit. MustAbort if any record failed: then nothing was committed."""
+        self._run_after_queue(self._client.commit_transaction)
+
+    def abort_transaction(self) -> None:
+        """Abort: read_committed consumers see no record of the transaction."""
+        self._run_after_queue(self._client.abort_transaction)
 
     def prepare_transaction(self) -> PreparedTransaction:
         """Experimental: flush all records. Then only complete, commit and abort are possible."""
@@ -158,14 +166,6 @@ class Producer(Blocking[AsyncProducer]):
     def join_transaction(self, opened: OpenTransaction) -> None:
         """Join the open transaction of another producer: see the rules at the async Producer."""
         self._run_after_queue(lambda: self._client.join_transaction(opened))
-
-    def commit_transaction(self) -> None:
-        """Flush all records and commit. MustAbort if any record failed: then nothing was committed."""
-        self._run_after_queue(self._client.commit_transaction)
-
-    def abort_transaction(self) -> None:
-        """Abort: read_committed consumers see no record of the transaction."""
-        self._run_after_queue(self._client.abort_transaction)
 
     def _run_after_queue(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call it after all queued records are forwarded to the producer."""

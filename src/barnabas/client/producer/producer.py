@@ -217,6 +217,17 @@ class Producer:
         committer = group if isinstance(group, Committer) else group.group_metadata()
         await transactions.send_offsets(offsets_given(offsets), committer)
 
+    async def commit_transaction(self) -> None:
+        """Flush all records and commit. MustAbort if any record failed: then nothing was committed.
+
+        After OutcomeUnknown, repeat the call.
+        """
+        await self._transactions().completion.commit()
+
+    async def abort_transaction(self) -> None:
+        """Drop unsent records and abort: read_committed consumers see no record of the transaction."""
+        await self._transactions().completion.abort()
+
     async def prepare_transaction(self) -> PreparedTransaction:
         """Experimental: flush all records, and guarantee that the transaction can be committed or aborted.
 
@@ -265,17 +276,6 @@ class Producer:
         - After an abort no producer can continue, and no record of any producer is visible.
         """
         await self._transactions().join(opened)
-
-    async def commit_transaction(self) -> None:
-        """Flush all records and commit. MustAbort if any record failed: then nothing was committed.
-
-        After OutcomeUnknown, repeat the call.
-        """
-        await self._transactions().completion.commit()
-
-    async def abort_transaction(self) -> None:
-        """Drop unsent records and abort: read_committed consumers see no record of the transaction."""
-        await self._transactions().completion.abort()
 
     # Close
 
