@@ -113,18 +113,18 @@ class Accumulator:
         timestamp_ms: int | None,
         headers: Sequence[Header],
         *,
-        granted: bool = False,
+        reserved: bool = False,
     ) -> Delivery | None:
         """Take a record. Return None if the topic or partition is unknown or memory is full.
 
-        `granted`: its memory is already reserved. If this raises, nothing was taken.
+        `reserved`: its memory is already reserved. If this raises, nothing was taken.
         """
         into = self.topics.get(topic)
         if into is None or not into.known:
             return None
         size = self.size_of(value, key, headers)
         memory = self.memory
-        if not granted and (memory.used + size > memory.limit or memory.waiters):
+        if not reserved and (memory.used + size > memory.limit or memory.waiters):
             return None
         if timestamp_ms is None:
             timestamp_ms = self._clock.now_ms()
@@ -144,7 +144,7 @@ class Accumulator:
         index = batch.count
         batch.count = index + 1
         batch.charged += size
-        if not granted:
+        if not reserved:
             memory.used += size
         self.until_yield -= 1
         return Delivery(batch, index, timestamp_ms)

@@ -43,7 +43,7 @@ class NodeSender:
         self._in_flight_max = self._settings.max_in_flight_requests_per_connection
         self._one_at_a_time = self._in_flight_max == 1
         # The connection of requests without a response (acks=0).
-        self._unanswered_connection: Connection | None = None
+        self._unacknowledged_connection: Connection | None = None
 
     def add(self, queue: PartitionQueue) -> None:
         self._ready[queue] = None
@@ -76,14 +76,14 @@ class NodeSender:
 
     async def confirm_unacknowledged(self) -> None:
         """Wait until the broker has read all acks=0 requests, by sending a request that has a response."""
-        if self._unanswered_connection is None:
+        if self._unacknowledged_connection is None:
             return
         timeout_ms = self._settings.request_timeout_ms
         # If the connection breaks, requests in flight are lost; with acks=0 that is not reported.
         with suppress(ClientError, TimeoutError):
             # The timeout of ask() covers the response only; throttling may delay the request.
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._unanswered_connection.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
+                await self._unacknowledged_connection.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
 
     # Selecting batches
 
@@ -133,18 +133,18 @@ class NodeSender:
             request = self._request(batches, version, names)
             if self._settings.acks_number == 0:
                 connection.tell(request, version=version)
-                self._unanswered_connection = connection
+                self._unacknowledged_connection = connection
                 for batch in batches:
                     self._sender.outcomes.sent_without_acks(batch)
                 return
             answer = connection.send(request, timeout_ms=self._settings.request_timeout_ms, version=version)
         except ClientError as error:
             for batch in batches:
-                self._sender.outcomes.unanswered(batch, error, sent=False)
+                self._sender.outcomes.response_lost(batch, error, sent=False)
             return
         self._in_flight += 1
         self._sender.request_sent()
-        answer.add_done_callback(partial(self._answered, batches, names, connection.address))
+        answer.add_done_callback(partial(self._on_response, batches, names, connection.address))
 
     def _version(self, connection: Connection, batches: list[Batch]) -> int:
         version = connection.version_of(ApiKey.PRODUCE)
@@ -185,7 +185,7 @@ class NodeSender:
 
     # Responses
 
-    def _answered(
+    def _on_response(
         self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: asyncio.Future[Any]
     ) -> None:
         self._in_flight -= 1
@@ -197,7 +197,7 @@ class NodeSender:
             elif isinstance(error, ClientError):
                 for batch in batches:
                     if batch.in_flight:
-                        self._sender.outcomes.unanswered(batch, error)
+                        self._sender.outcomes.response_lost(batch, error)
             else:
                 raise error
         except Exception as crash:
@@ -220,9 +220,9 @@ class NodeSender:
                 continue
             if row is None:
                 missing = NotKafka(address, f"PRODUCE response has no entry for {batch.queue.tp}")
-                self._sender.outcomes.unanswered(batch, missing)
+                self._sender.outcomes.response_lost(batch, missing)
             else:
-                self._sender.outcomes.answered(batch, row, answer.node_endpoints)
+                self._sender.outcomes.response_received(batch, row, answer.node_endpoints)
 
 
 class Wakeup:

@@ -76,17 +76,19 @@ class Outcomes:
         batch.queue.returned(batch)
         self._accumulator.finish(batch)
 
-    def answered(self, batch: Batch, row: PartitionProduceResponse, endpoints: Iterable[Any]) -> None:
+    def response_received(
+        self, batch: Batch, row: PartitionProduceResponse, endpoints: Iterable[Any]
+    ) -> None:
         queue = batch.queue
         queue.returned(batch)
         code = ErrorCode.of(row.error_code)
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._written(batch, row)
         else:
-            self._refused(batch, code, row, endpoints)
+            self._rejected(batch, code, row, endpoints)
         self.settle(queue)
 
-    def unanswered(self, batch: Batch, error: ClientError, *, sent: bool = True) -> None:
+    def response_lost(self, batch: Batch, error: ClientError, *, sent: bool = True) -> None:
         """Handle a lost connection or a timeout: unless it was never `sent`, the batch may be in the log."""
         queue = batch.queue
         queue.returned(batch)
@@ -96,9 +98,9 @@ class Outcomes:
             self._cluster.forget_leader(queue.tp, led[1])
         if isinstance(error, UnsupportedByBroker) and not batch.maybe_written:
             # Waiting does not upgrade a broker. (Java also fails such a batch at once.)
-            self._end(batch, error)
+            self._fail(batch, error)
         else:
-            self._again(batch, error)
+            self._retry(batch, error)
         self.settle(queue)
 
     def _written(self, batch: Batch, row: PartitionProduceResponse) -> None:
@@ -116,7 +118,7 @@ class Outcomes:
         batch.append_time_ms = row.log_append_time_ms
         self._accumulator.finish(batch)
 
-    def _refused(
+    def _rejected(
         self, batch: Batch, code: ErrorCode, row: PartitionProduceResponse, endpoints: Iterable[Any]
     ) -> None:
         queue = batch.queue
@@ -128,10 +130,10 @@ class Outcomes:
         elif code in _OUT_OF_ORDER and queue.numbering is not None:
             self._out_of_order(batch, error)
         elif code.retriable:
-            self._again(batch, error, at_once=hinted)
+            self._retry(batch, error, at_once=hinted)
         else:
             batch.record_errors = None if batch.maybe_written else _record_errors(batch, row)
-            self._end(batch, error)
+            self._fail(batch, error)
 
     def _refresh_leader(
         self, queue: PartitionQueue, row: PartitionProduceResponse, endpoints: Iterable[Any]
@@ -164,7 +166,7 @@ class Outcomes:
         numbering = batch.queue.numbering
         assert numbering is not None, "only numbered batches are out of order"
         if batch.done or not numbering.refused_order(batch):
-            self._again(batch, error)
+            self._retry(batch, error)
         else:
             batch.last_error = error
             # It need not wait if it is sent under new numbers.
@@ -172,9 +174,9 @@ class Outcomes:
 
     # Retry or failure
 
-    def _again(self, batch: Batch, error: ClientError, *, at_once: bool = False) -> None:
+    def _retry(self, batch: Batch, error: ClientError, *, at_once: bool = False) -> None:
         if batch.done or batch.attempts > self._settings.retries:
-            self._end(batch, error)
+            self._fail(batch, error)
             return
         batch.last_error = error
         wait_ms = 0.0 if at_once else self._backoff.wait_ms(batch.attempts)
@@ -183,7 +185,7 @@ class Outcomes:
         batch.not_before_ms = self._clock.monotonic_ms() + int(wait_ms)
         batch.queue.put_back(batch)
 
-    def _end(self, batch: Batch, error: ClientError) -> None:
+    def _fail(self, batch: Batch, error: ClientError) -> None:
         """Fail a batch that is neither in flight nor in its queue."""
         if batch.queue.numbering is not None:
             batch.queue.numbering.dropped(batch)

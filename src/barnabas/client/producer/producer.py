@@ -338,7 +338,7 @@ class Producer:
                     is_same = transactions is None or transactions.state.number == number
                     if is_same and not self._rejects_records:
                         delivery = accumulator.append(
-                            topic, value, key, partition, timestamp_ms, headers, granted=True
+                            topic, value, key, partition, timestamp_ms, headers, reserved=True
                         )
                 finally:
                     if delivery is None:
