@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client import Admin, Consumer, EndOfPartition, Producer
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import ProducerFenced, TransactionError, TransactionNotOpen
 from support.kafka.broker import KafkaBroker
 from support.kafka.tools import kafka_tools

@@ -1,7 +1,7 @@
 """Published clients put keys where it is recorded that they do.
 
 Java's producer and librdkafka are asked anew and compared with tests/fixtures/partitions-of-keys.json, which
-the unit tests of barnabas.client.partitioning stand on. With BARNABAS_WRITE_PARTITIONS=1 the file is written.
+the unit tests of client/producer/key_hashes.py rely on. BARNABAS_WRITE_PARTITIONS=1 writes the file.
 Needs Java and Maven as the other tests here do.
 """
 

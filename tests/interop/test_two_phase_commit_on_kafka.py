@@ -24,7 +24,7 @@ from barnabas.client import (
     Refused,
     UnsupportedByBroker,
 )
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
+from barnabas.client.producer.transaction import NOTHING_PREPARED, PreparedTransaction
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.transactions import (

@@ -14,8 +14,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client import BrokerUnavailable, Closed, EndOfPartition, Message, Refused, UnknownTopic
 from barnabas.client.admin.admin import Admin as AsyncAdmin
 from barnabas.client.blocking import Admin, Consumer, Delivery, Producer
-from barnabas.client.blocking.handover import HANDED_BYTES_MAX
 from barnabas.client.blocking.loop_thread import NotFromItsLoop
+from barnabas.client.blocking.record_queue import QUEUE_BYTES_MAX
 from barnabas.client.consumer.consumer import Consumer as AsyncConsumer
 from barnabas.client.producer.errors import BufferFull, RecordTooLarge
 from barnabas.client.producer.producer import Producer as AsyncProducer
@@ -312,10 +312,10 @@ def test_sends_are_bounded_and_raise_without_buffer_space_in_time(
     # The broker is gone, and nothing leaves any more.
     value = b"x" * 10_000
     sent: list[Delivery] = []
-    many = range(10 * HANDED_BYTES_MAX // len(value))
+    many = range(10 * QUEUE_BYTES_MAX // len(value))
     with pytest.raises(BufferFull):
         sent.extend(producer.send("orders", value, partition=0) for _ in many)
-    assert len(sent) * len(value) < 2 * (HANDED_BYTES_MAX + 200_000)
+    assert len(sent) * len(value) < 2 * (QUEUE_BYTES_MAX + 200_000)
     producer.close(timeout_ms=0)
     assert all(isinstance(each.exception(0), Exception) for each in sent)
 

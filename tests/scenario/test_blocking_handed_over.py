@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Consumer, Producer
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import ProducerFenced
 from barnabas.testing import Broker
 

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.client.admin.transactions_handed_over import AT_ONCE
 from barnabas.client.errors import Refused
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import (
     MustAbort,
     NoTransaction,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.producer import Producer
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, NoTransaction, TransactionError
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.sim.world import World

@@ -7,7 +7,6 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import BrokerUnavailable, Closed, UnknownTopic
-from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import (
     BadPartition,
     BufferFull,
@@ -17,6 +16,7 @@ from barnabas.client.producer.errors import (
     RecordTooLarge,
     TopicNotReady,
 )
+from barnabas.client.producer.key_hashes import murmur2_partition
 from barnabas.client.producer.producer import Producer
 from barnabas.records.errors import TimestampOutOfRange
 from barnabas.server.broker import Broker

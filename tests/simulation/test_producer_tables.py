@@ -5,8 +5,8 @@ import asyncio
 import pyarrow as pa
 import pytest
 
-from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import BufferFull, RecordTooLarge
+from barnabas.client.producer.key_hashes import murmur2_partition
 from barnabas.records.columns_write import UnfitColumns
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World

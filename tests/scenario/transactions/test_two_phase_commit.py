@@ -30,7 +30,7 @@ from barnabas.client import (
 )
 from barnabas.client.admin import TransactionState
 from barnabas.client.blocking import Producer as BlockingProducer
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
+from barnabas.client.producer.transaction import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.transaction_errors import TransactionOpen, TwoPhaseCommitOff
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest

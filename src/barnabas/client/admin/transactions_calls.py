@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from barnabas.client.admin.transactions_ending import FencedProducer
     from barnabas.client.admin.transactions_hanging import HangingTransaction, SearchProgress
-    from barnabas.client.producer.handed_over import OpenTransaction
+    from barnabas.client.producer.transaction import OpenTransaction
 
 
 class TransactionCalls(AdminLifetime):

@@ -11,21 +11,19 @@ from typing import Final
 from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff, Deadline, retry
 from barnabas.client.errors import BrokerUnavailable, ClientError, Closed, Refused
-from barnabas.client.producer.handed_over import OpenTransaction
-from barnabas.client.producer.outcomes import SOON_MS
+from barnabas.client.producer.outcomes import CONCURRENT_TRANSACTIONS_RETRY_MS
 from barnabas.client.producer.stamp import Identity
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import (
     FencedBeforeItsEnd,
     OutcomeUnknown,
     TransactionNotOpen,
     TransactionsFailed,
-)
-from barnabas.client.producer.transaction_requests import NoCoordinator, TransactionRequests
-from barnabas.client.producer.transaction_verdicts import (
     Verdict,
     verdict_of_end,
     verdict_without_coordinator,
 )
+from barnabas.client.producer.transaction_requests import NoCoordinator, TransactionRequests
 from barnabas.protocol.error_codes import ErrorCode
 
 # Limit of concurrent requests.
@@ -78,7 +76,7 @@ class _Ending:
         self._requests = TransactionRequests(cluster, opened.transactional_id, _NO_TIMEOUT_MS)
         settings = cluster.settings
         self._backoff = Backoff(
-            first_ms=min(SOON_MS, max(1, settings.retry_backoff_ms)),
+            first_ms=min(CONCURRENT_TRANSACTIONS_RETRY_MS, max(1, settings.retry_backoff_ms)),
             max_ms=settings.retry_backoff_max_ms,
             rng=cluster.ports.rng,
         )

@@ -13,9 +13,8 @@ from barnabas.base.errors import BarnabasError
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import Refused
-from barnabas.client.producer.handed_over import OpenTransaction
-from barnabas.client.producer.transaction_errors import MustAbort, ProducerFenced, TransactionError
-from barnabas.client.producer.transaction_verdicts import FENCED
+from barnabas.client.producer.transaction import OpenTransaction
+from barnabas.client.producer.transaction_errors import FENCED, MustAbort, ProducerFenced, TransactionError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions

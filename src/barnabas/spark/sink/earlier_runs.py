@@ -21,7 +21,7 @@ from barnabas.client.admin.call import PartlyRefused
 from barnabas.client.admin.transactions import TransactionListing, TransactionState
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.errors import UnsupportedByBroker
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import FencedBeforeItsEnd
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.spark.options.sink import SinkOptions

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.spark.failures import log_failed_write
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from barnabas.base.errors import BarnabasError
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.errors import ClientError
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions
 

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
 from barnabas.spark.failures import log_failed_write, message_first
 from barnabas.spark.options.client_settings import admin_settings

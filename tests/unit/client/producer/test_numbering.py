@@ -3,7 +3,7 @@
 from barnabas.base.ids import TopicPartition
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.numbering import Numbering
-from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.queues import PartitionQueue
 from barnabas.client.producer.stamp import Identity
 from barnabas.records.builder import build_batch
 

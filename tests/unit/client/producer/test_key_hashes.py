@@ -4,9 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.client.partitioning.crc import consistent_partition
-from barnabas.client.partitioning.fnv1a import fnv1a_partition
-from barnabas.client.partitioning.murmur2 import murmur2, murmur2_partition, murmur2_partitions
+from barnabas.client.producer.key_hashes import (
+    consistent_partition,
+    fnv1a_partition,
+    murmur2,
+    murmur2_partition,
+    murmur2_partitions,
+)
 from support.our_client.recorded_partitions import RecordedPartitions
 
 pytestmark = pytest.mark.kernel

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.client.producer.transaction_verdicts import (
+from barnabas.client.producer.transaction_errors import (
     Verdict,
     verdict_of_end,
     verdict_within,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.client.producer.prepared import (
+from barnabas.client.producer.transaction import (
     NOTHING_PREPARED,
     BadPreparedTransaction,
     PreparedTransaction,

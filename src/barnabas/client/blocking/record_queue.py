@@ -1,8 +1,8 @@
-"""The queue that passes records from sending threads to the event loop.
+"""The queue through which sending threads forward records to the event loop.
 
 Threads call put(), which wakes the loop only if it is idle: a call into the loop per record would cost more
 than sending it. The queue is bounded in bytes; when it is full, put() waits. The loop takes all queued
-records at once and passes them on in order. Records of a topic without metadata wait in a queue of their own,
+records at once and forwards them in order. Records of a topic without metadata wait in a queue of their own,
 so that they do not block other topics.
 """
 
@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from barnabas.base.tasks import Tasks
-from barnabas.client.blocking.delivery import Delivery, Handed
+from barnabas.client.blocking.delivery import Delivery, QueuedRecord
 from barnabas.client.blocking.loop_thread import Forked, LoopThread
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import ClientError, Closed, UnknownTopic
@@ -23,15 +23,15 @@ from barnabas.client.producer.delivery import Delivery as AsyncDelivery
 from barnabas.client.producer.errors import BufferFull, ProducerCrashed, TopicNotReady
 from barnabas.client.producer.producer import Producer
 
-# In addition to buffer.memory, which counts records only after the loop has passed them on.
-HANDED_BYTES_MAX: Final = 1 << 20
+# In addition to buffer.memory, which counts records only after they are forwarded.
+QUEUE_BYTES_MAX: Final = 1 << 20
 # Approximate memory of the objects of a queued record.
 _RECORD_BYTES: Final = 300
-# Records passed on before yielding to the sender and freeing queue space.
-_TURN_RECORDS: Final = 500
+# Records forwarded before yielding to the sender and freeing queue space.
+_RECORDS_PER_YIELD: Final = 500
 
 
-class Handover:
+class RecordQueue:
     """Create it in the loop of `thread`, for the producer that runs there."""
 
     def __init__(self, thread: LoopThread, producer: Producer) -> None:
@@ -39,7 +39,7 @@ class Handover:
         self._producer = producer
         self._room = threading.Condition()
         # Under the condition's lock.
-        self._handed: list[Delivery] = []
+        self._queued: list[Delivery] = []
         self._bytes = 0
         self._is_awake = False
         self._closed = False
@@ -50,14 +50,14 @@ class Handover:
         self._wakeup = asyncio.Event()
         self._progress = asyncio.Event()
         self._tasks = Tasks(self._crashed)
-        carrying = self._tasks.start(self._pass_on_all())
+        forwarding = self._tasks.start(self._forward_all())
         # If the producer is garbage-collected without close(), so is this task. LoopThread warns about that;
         # without this line asyncio would also log "Task was destroyed but it is pending!"
-        carrying._log_destroy_pending = False  # type: ignore[attr-defined]
+        forwarding._log_destroy_pending = False  # type: ignore[attr-defined]
 
     # Called in sending threads
 
-    def put(self, delivery: Delivery, record: Handed) -> None:
+    def put(self, delivery: Delivery, record: QueuedRecord) -> None:
         """Queue a record; BufferFull if no space is free within max.block.ms."""
         size = _size(record)
         if self._thread.forked:
@@ -65,11 +65,11 @@ class Handover:
             raise Forked()
         with self._room:
             self._check()
-            if self._bytes and self._bytes + size > HANDED_BYTES_MAX:
+            if self._bytes and self._bytes + size > QUEUE_BYTES_MAX:
                 self._wait_for_room(size)
             # The order matters, because Ctrl-C may interrupt between any two lines: then the loop is woken
             # once too often or the byte count is too low, but no queued record is left behind.
-            self._handed.append(delivery)
+            self._queued.append(delivery)
             self._bytes += size
             if not self._is_awake:
                 self._thread.loop.call_soon_threadsafe(self._wakeup.set)
@@ -90,7 +90,7 @@ class Handover:
                 self._closed
                 or self._crash is not None
                 or not self._bytes
-                or self._bytes + size <= HANDED_BYTES_MAX
+                or self._bytes + size <= QUEUE_BYTES_MAX
             )
 
         if not self._room.wait_for(has_room, most_s):
@@ -126,11 +126,11 @@ class Handover:
 
     # Called in the event loop
 
-    async def moved(self) -> None:
-        """Wait until all records queued now are passed to the producer or have failed."""
+    async def wait_until_forwarded(self) -> None:
+        """Wait until all records queued now are forwarded to the producer or have failed."""
         with self._room:
             left = [
-                *self._handed,
+                *self._queued,
                 *self._batch,
                 *(each for queue in self._unresolved.values() for each in queue),
             ]
@@ -139,20 +139,20 @@ class Handover:
                 await self._progress.wait()
 
     async def close(self, deadline: Deadline | None) -> None:
-        """Accept no more records, pass on queued ones until the deadline, and fail the rest with Closed."""
+        """Accept no more records, forward queued ones until the deadline, and fail the rest with Closed."""
         with self._room:
             self._closed = True
             self._room.notify_all()
         try:
             async with asyncio.timeout_at(None if deadline is None else deadline.at):
-                await self.moved()
+                await self.wait_until_forwarded()
         except TimeoutError:
             pass
         finally:
             self._fail_all(lambda: Closed("the producer"))
             await self._tasks.close()
 
-    async def _pass_on_all(self) -> None:
+    async def _forward_all(self) -> None:
         while True:
             await self._wakeup.wait()
             while self._take():
@@ -162,15 +162,15 @@ class Handover:
                     record = delivery.record
                     # None if _fail_all() has failed it.
                     if record is not None:
-                        size = self._pass_on(delivery, record)
+                        size = self._forward(delivery, record)
                         if size is None:
                             # Free the space of earlier records first: this send may take a while.
                             self._free(freed)
                             freed, size = 0, await self._send(delivery, record)
                         freed += size
-                    # Remove it only now: moved() must find records that are not passed on yet.
+                    # Remove it only now: wait_until_forwarded() must find records that are not forwarded yet.
                     self._batch.popleft()
-                    if turn % _TURN_RECORDS == 0:
+                    if turn % _RECORDS_PER_YIELD == 0:
                         self._free(freed)
                         freed = 0
                         await asyncio.sleep(0)
@@ -180,16 +180,16 @@ class Handover:
     def _take(self) -> bool:
         """Take all queued records; False if there are none, and then the next put() wakes the loop."""
         with self._room:
-            if not self._handed:
+            if not self._queued:
                 self._is_awake = False
                 self._wakeup.clear()
                 return False
-            self._batch.extend(self._handed)
-            self._handed.clear()
+            self._batch.extend(self._queued)
+            self._queued.clear()
             return True
 
-    def _pass_on(self, delivery: Delivery, record: Handed) -> int | None:
-        """Pass a record on or set it aside. Return the bytes freed; None if buffer.memory is full."""
+    def _forward(self, delivery: Delivery, record: QueuedRecord) -> int | None:
+        """Forward a record or set it aside. Return the bytes freed; None if buffer.memory is full."""
         aside = self._unresolved.get(record.topic)
         if aside is not None:
             aside.append(delivery)
@@ -198,7 +198,7 @@ class Handover:
             sent = self._try_send(record)
         except TopicNotReady:
             self._unresolved[record.topic] = deque([delivery])
-            self._tasks.start(self._pass_on_unresolved(record.topic))
+            self._tasks.start(self._forward_unresolved(record.topic))
             return 0
         except BufferFull:
             return None
@@ -208,14 +208,14 @@ class Handover:
             self._settle(delivery, sent)
         return _size(record)
 
-    def _try_send(self, record: Handed) -> AsyncDelivery:
+    def _try_send(self, record: QueuedRecord) -> AsyncDelivery:
         topic, value, key, partition, timestamp_ms, headers = record
         return self._producer.try_send(
             topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
         )
 
-    async def _send(self, delivery: Delivery, record: Handed) -> int:
-        """Pass a record on, and wait for memory or metadata. Return the bytes freed."""
+    async def _send(self, delivery: Delivery, record: QueuedRecord) -> int:
+        """Forward a record, and wait for memory or metadata. Return the bytes freed."""
         topic, value, key, partition, timestamp_ms, headers = record
         try:
             sent = await self._producer.send(
@@ -227,8 +227,8 @@ class Handover:
             self._settle(delivery, sent)
         return _size(record)
 
-    async def _pass_on_unresolved(self, topic: str) -> None:
-        """Pass on the records of a topic without metadata. All of them wait for one metadata lookup."""
+    async def _forward_unresolved(self, topic: str) -> None:
+        """Forward the records of a topic without metadata. All of them wait for one metadata lookup."""
         waiting = self._unresolved[topic]
         failed: ClientError | None = None
         while waiting:
@@ -244,7 +244,7 @@ class Handover:
             waiting.popleft()
         del self._unresolved[topic]
 
-    async def _send_or_fail(self, delivery: Delivery, record: Handed, error: ClientError) -> None:
+    async def _send_or_fail(self, delivery: Delivery, record: QueuedRecord, error: ClientError) -> None:
         """After the lookup failed: send the record if possible without waiting, otherwise fail it, too."""
         try:
             sent = self._try_send(record)
@@ -290,11 +290,11 @@ class Handover:
     def _fail_all(self, error: Callable[[], ClientError]) -> None:
         with self._room:
             left = [
-                *self._handed,
+                *self._queued,
                 *self._batch,
                 *(each for queue in self._unresolved.values() for each in queue),
             ]
-            self._handed.clear()
+            self._queued.clear()
         for delivery in left:
             self._settle(delivery, error())
         self._free(0)
@@ -307,7 +307,7 @@ class Handover:
         self._fail_all(lambda: ProducerCrashed(error))
 
 
-def _size(record: Handed) -> int:
+def _size(record: QueuedRecord) -> int:
     size = _RECORD_BYTES
     if record.value is not None:
         size += len(record.value)

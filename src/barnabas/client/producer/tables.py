@@ -1,18 +1,24 @@
-"""Partitions and encodes Arrow tables, in pieces of bounded memory.
+"""Arrow tables as records: partitioned and encoded piece by piece, as buffer memory becomes free.
 
 The columns are those of records/columns_write.py, plus `partition` (integers; null: the key decides). No
 Python code runs per row unless keys have to be hashed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.client.partitioning.murmur2 import murmur2_partition, murmur2_partitions
-from barnabas.client.producer.errors import BadPartition
+from barnabas.base.ids import TopicPartition
+from barnabas.client.deadline import Deadline
+from barnabas.client.errors import UnknownTopic
+from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.delivery import BatchDelivery
+from barnabas.client.producer.errors import BadPartition, BufferFull
+from barnabas.client.producer.key_hashes import murmur2_partition, murmur2_partitions
 from barnabas.client.producer.partitioner import STICK, Choose
+from barnabas.client.producer.sender import Sender
 from barnabas.client.producer.settings import ProducerSettings
 from barnabas.client.producer.stamp import from_0
 from barnabas.records.columns_write import UnfitColumns, encode_columns
@@ -21,6 +27,70 @@ from barnabas.records.columns_write import UnfitColumns, encode_columns
 TABLE_BATCH_BYTES: Final = 1_000_000
 # Bytes of a table encoded at a time, before buffer memory is reserved for them.
 PIECE_BYTES: Final = 4 * 1024 * 1024
+
+
+class TableSender:
+    """Sends a table in transaction `number` (0 without transactions).
+
+    `running` and `accepting` return the sender, or raise if the producer has ended or takes no records now.
+    """
+
+    def __init__(self, running: Callable[[], Sender], accepting: Callable[[], Sender], number: int) -> None:
+        self._running = running
+        self._accepting = accepting
+        self._number = number
+        self._deliveries: list[BatchDelivery] = []
+
+    async def send(
+        self, topic: str, table: "pa.Table | pa.RecordBatch", partition: int | None
+    ) -> list[BatchDelivery]:
+        for piece in pieces(table):
+            await self._send_piece(topic, piece, partition)
+        return self._deliveries
+
+    async def _send_piece(self, topic: str, piece: "pa.Table", partition: int | None) -> None:
+        sender = self._running()
+        into = await sender.wait_for_topic(topic, partition, Deadline(sender.settings.max_block_ms))
+        accumulator = self._accepting().accumulator
+        parts = by_partition(
+            piece,
+            topic,
+            partition=partition,
+            choose=accumulator.choose,
+            murmur2=hashes_with_murmur2(accumulator.key_hash),
+            sticky=accumulator.stick(into),
+            count=into.count,
+        )
+        now_ms = sender.clock.now_ms()
+        for number, rows in parts:
+            for data in encode(rows, sender.settings, now_ms):
+                await self._reserve_memory(len(data))
+                batch = self._queue(topic, number, data, sender)
+                self._deliveries.append(BatchDelivery(batch, now_ms))
+
+    async def _reserve_memory(self, size: int) -> None:
+        sender = self._accepting()
+        sender.accumulator.refuse_larger(size)
+        try:
+            await sender.accumulator.memory.take(size, Deadline(sender.settings.max_block_ms))
+        except BufferFull as error:
+            error.deliveries = list(self._deliveries)
+            raise
+
+    def _queue(self, topic: str, partition: int, data: bytes, sender: Sender) -> Batch:
+        """Queue an encoded batch whose memory is reserved."""
+        accumulator, transactions = sender.accumulator, sender.transactions
+        try:
+            self._accepting()
+            if transactions is not None:
+                transactions.check_same_transaction(self._number)
+            into = accumulator.topics.get(topic)
+            if into is None or partition >= len(into.queues):
+                raise UnknownTopic(about=f"partition {TopicPartition(topic, partition)}")
+        except Exception:
+            accumulator.memory.release(len(data))
+            raise
+        return accumulator.append_encoded(into.queues[partition], data)
 
 
 def pieces(table: "pa.Table | pa.RecordBatch") -> "Iterator[pa.Table]":

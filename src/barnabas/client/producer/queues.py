@@ -1,11 +1,14 @@
-"""The waiting batches of one partition, and which of them may be sent next. Pure."""
+"""The waiting batches of each partition, and the partitions of each topic with the sticky one. Pure."""
 
 from collections import deque
+from random import Random
 from typing import Any
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.client.metadata import TopicMetadata
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.numbering import Numbering
+from barnabas.client.producer.partitioner import next_sticky
 from barnabas.client.producer.stamp import Identity
 
 
@@ -13,17 +16,17 @@ class PartitionQueue:
     """Batches to retry come first, in their original send order; the last batch may still be open."""
 
     __slots__ = (
-        "_next_place",
+        "_next_send_order",
         "batches",
-        "home",
         "in_flight",
+        "last_error",
         "needs_identity",
+        "node_sender",
         "numbering",
         "open",
         "scheduled",
         "timer_ms",
         "tp",
-        "trouble",
     )
 
     def __init__(self, tp: TopicPartition, *, idempotent: bool) -> None:
@@ -36,10 +39,10 @@ class PartitionQueue:
         # It waits for a producer id other than the current one.
         self.needs_identity = False
         # Why the last attempt to send failed.
-        self.trouble: Exception | None = None
-        self._next_place = 0
+        self.last_error: Exception | None = None
+        self._next_send_order = 0
         # Used by the sender: the leader's NodeSender, whether the queue is in a ready list, and its timer.
-        self.home: Any = None
+        self.node_sender: Any = None
         self.scheduled = False
         self.timer_ms: int | None = None
 
@@ -48,7 +51,7 @@ class PartitionQueue:
         if not self.batches:
             return None
         front = self.batches[0]
-        if front.place:
+        if front.send_order:
             return front.not_before_ms
         return front.ready_ms if front is self.open else front.created_ms
 
@@ -63,9 +66,9 @@ class PartitionQueue:
         self.batches.popleft()
         if batch is self.open:
             self.open = None
-        if not batch.place:
-            batch.place = (self._next_place,)
-            self._next_place += 1
+        if not batch.send_order:
+            batch.send_order = (self._next_send_order,)
+            self._next_send_order += 1
         if self.numbering is not None and not batch.numbered:
             assert identity is not None, "a batch without numbers needs a producer id"
             self.numbering.begin(batch, identity)
@@ -90,7 +93,7 @@ class PartitionQueue:
         """Queue a batch for a retry, before all batches that were sent after it."""
         at = 0
         for each in self.batches:
-            if not each.place or each.place > batch.place:
+            if not each.send_order or each.send_order > batch.send_order:
                 break
             at += 1
         self.batches.insert(at, batch)
@@ -98,7 +101,7 @@ class PartitionQueue:
     def split(self, batch: Batch, parts: list[Batch]) -> None:
         """Queue the parts in place of the batch."""
         for number, part in enumerate(parts):
-            part.place = (*batch.place, number)
+            part.send_order = (*batch.send_order, number)
         if self.numbering is not None:
             self.numbering.split(batch, parts)
         for part in parts:
@@ -121,3 +124,79 @@ class PartitionQueue:
         rest = [batch for batch in self.batches if batch not in again]
         self.batches = deque([*settled.again, *rest])
         return settled.failed
+
+
+class TopicQueues:
+    __slots__ = (
+        "_batch_size",
+        "_idempotent",
+        "_led",
+        "_sticky_batch",
+        "_sticky_bytes",
+        "count",
+        "known",
+        "name",
+        "queues",
+        "sticky",
+        "topic_id",
+        "used",
+    )
+
+    def __init__(self, name: str, *, batch_size: int, idempotent: bool) -> None:
+        self.name = name
+        # By partition number. More than `count` if the topic was recreated with fewer partitions.
+        self.queues: list[PartitionQueue] = []
+        self.count = 0
+        self.topic_id: Uuid | None = None
+        # Whether the topic is in the current metadata.
+        self.known = False
+        # A batch was opened since the topic was last marked as in use in the cluster's metadata.
+        self.used = False
+        # The sticky partition; -1 before one is chosen.
+        self.sticky = -1
+        self._led: list[bool] = []
+        self._idempotent = idempotent
+        self._batch_size = batch_size
+        self._sticky_batch: Batch | None = None
+        self._sticky_bytes = 0
+
+    @property
+    def led(self) -> bool:
+        """Whether the topic is known and any partition has a leader."""
+        return self.known and any(self._led)
+
+    def update(self, news: TopicMetadata | None) -> bool:
+        """Apply metadata. Return True if the topic was recreated."""
+        self.known = news is not None and bool(news.partitions)
+        if news is None or not news.partitions:
+            return False
+        self.count = len(news.partitions)
+        for number in range(len(self.queues), self.count):
+            tp = TopicPartition(self.name, number)
+            self.queues.append(PartitionQueue(tp, idempotent=self._idempotent))
+        self._led = [news.leader_of(number) is not None for number in range(self.count)]
+        if self.sticky >= self.count:
+            self.sticky = -1
+        recreated = self.topic_id is not None and self.topic_id != news.topic_id
+        self.topic_id = news.topic_id
+        return recreated
+
+    def stick(self, rng: Random, *, adaptive: bool) -> int:
+        """Return the sticky partition. Called when a batch is opened for a record without a key.
+
+        It changes after batch.size bytes, not with every batch: small batches would scatter the records
+        (KIP-794).
+        """
+        batch = self._sticky_batch
+        if batch is not None:
+            self._sticky_bytes += batch.charged
+            self._sticky_batch = None
+        if self.sticky < 0 or self._sticky_bytes >= self._batch_size:
+            waiting = [len(queue.batches) for queue in self.queues[: self.count]]
+            self.sticky = next_sticky(waiting, self._led, rng, adaptive=adaptive)
+            self._sticky_bytes = 0
+        return self.sticky
+
+    def stuck_to(self, batch: Batch) -> None:
+        """Note the open batch of the sticky partition."""
+        self._sticky_batch = batch
