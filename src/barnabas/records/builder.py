@@ -1,33 +1,47 @@
 """Build batches from records (compiled).
 
 BatchBuilder takes one record at a time until the batch is full, as a producer fills batches. build_batch()
-builds a batch from a list of records, and plain_batch() from records with only keys and values. rebuild.py
-writes batches for compaction.
+builds a batch from a list of records, and plain_batch() from records with only keys and values. seal() makes
+a batch of a header and an encoded record area; rebuild.py does so for compaction.
 """
 
 from collections.abc import Iterable, Sequence
+from struct import Struct
 from typing import Final, TypeAlias
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
-from barnabas.records.codecs import MAX_DECOMPRESSED
-from barnabas.records.encode import body_size, pack_headers, write_record
+from barnabas.base.crc32c import crc32c
+from barnabas.records.codecs import MAX_DECOMPRESSED, compress
+from barnabas.records.encode import body_size, is_out_of_range, pack_headers, varint_size, write_record
 from barnabas.records.errors import RecordTooLarge, TimestampOutOfRange
 from barnabas.records.header import (
+    CONTROL_BIT,
     HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MIN_BATCH_LENGTH,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
     Codec,
     TimestampType,
 )
 from barnabas.records.record import Header
-from barnabas.records.seal import attributes_of, sign, sign_plain
-from barnabas.records.timestamp import is_out_of_range
-from barnabas.records.varint import varint_size
+
+# The header fields that the CRC covers: from the sixth on.
+_SIGNED: Final = Struct(">hiqqqhii")
+_SIGNED_FROM: Final = 5
+_SIGNED_BYTES: Final[i64] = 40
+_TWO_TO_32: Final[i64] = 1 << 32
+# Cached, because accessing an enum member is a look-up by name.
+_UNCOMPRESSED: Final = Codec.NONE
+_LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 # A larger area could not be read again, because of the decompression limit.
 MAX_RECORD_AREA: Final = MAX_DECOMPRESSED
@@ -71,7 +85,7 @@ class BatchBuilder:
         self._base_offset = base_offset
         self.number(producer_id, producer_epoch, base_sequence)
         self._leader_epoch = leader_epoch
-        self._attributes: i64 = attributes_of(
+        self._attributes: i64 = _attributes_of(
             codec, timestamp_type, transactional=transactional, control=control
         )
 
@@ -131,7 +145,7 @@ class BatchBuilder:
         write_i16_be(signed, i16(self._producer_epoch))
         write_i32_be(signed, i32(self._base_sequence))
         write_i32_be(signed, i32(self._count))
-        return sign(
+        return _sign(
             self._base_offset,
             self._leader_epoch,
             signed.getvalue(),
@@ -168,7 +182,7 @@ def plain_batch(
     for delta in range(count):
         key, value = records[delta]
         write_record(out, body_size(0, delta, key, value, 0, 0), 0, delta, key, value, 0, b"")
-    return sign_plain(base_offset, leader_epoch, out.getvalue())
+    return _sign_plain(base_offset, leader_epoch, out.getvalue())
 
 
 def build_batch(
@@ -203,3 +217,48 @@ def build_batch(
         if not builder.append(timestamp, key, value, headers):
             raise RecordTooLarge(size=builder.size, limit=MAX_RECORD_AREA)
     return builder.build()
+
+
+def _attributes_of(codec: Codec, timestamp_type: TimestampType, *, transactional: bool, control: bool) -> int:
+    """The attributes field."""
+    bits = int(codec)
+    if timestamp_type is _LOG_APPEND_TIME:
+        bits |= LOG_APPEND_TIME_BIT
+    if transactional:
+        bits |= TRANSACTIONAL_BIT
+    if control:
+        bits |= CONTROL_BIT
+    return bits
+
+
+def seal(header: BatchHeader, area: bytes, codec: Codec, level: int | None = None) -> bytes:
+    """Return the whole batch: `header` with its length and CRC filled in, then `area` compressed."""
+    return _sign(
+        header.base_offset, header.leader_epoch, _SIGNED.pack(*header[_SIGNED_FROM:]), area, codec, level
+    )
+
+
+def _sign(
+    base_offset: int, leader_epoch: int, signed: bytes, area: bytes, codec: Codec, level: int | None
+) -> bytes:
+    """seal() with the header fields that the CRC covers packed already."""
+    packed = area if codec is _UNCOMPRESSED else compress(codec, area, level)
+    # The CRC of the header part is continued over the records, so the two need not be joined first.
+    crc = crc32c(packed, crc32c(signed))
+    return b"".join((_head(base_offset, leader_epoch, len(packed), crc), signed, packed))
+
+
+def _sign_plain(base_offset: int, leader_epoch: int, covered: bytes) -> bytes:
+    """seal() for an uncompressed batch; `covered` is everything that the CRC covers."""
+    return _head(base_offset, leader_epoch, len(covered) - _SIGNED_BYTES, crc32c(covered)) + covered
+
+
+def _head(base_offset: i64, leader_epoch: i64, area_size: i64, crc: i64) -> bytes:
+    """Encode the header up to and including the CRC."""
+    head = BytesWriter()
+    write_i64_be(head, base_offset)
+    write_i32_be(head, i32(MIN_BATCH_LENGTH + area_size))
+    write_i32_be(head, i32(leader_epoch))
+    head.append(MAGIC)
+    write_i32_be(head, i32(crc if crc <= _INT32_MAX else crc - _TWO_TO_32))
+    return head.getvalue()

@@ -12,9 +12,8 @@ from mypy_extensions import i64
 
 from barnabas.records.column_cells import NULL, ONE_BYTE, TWO_BYTES, Area, Column, cell_size, two_bytes
 from barnabas.records.column_seal import HEADER_SIZE, INT32_MAX, Gather, Sealer, Stamp
+from barnabas.records.encode import is_out_of_range, varint_size, write_varint
 from barnabas.records.errors import InvalidBatch
-from barnabas.records.timestamp import is_out_of_range
-from barnabas.records.varint import varint_size, write_varint
 
 # The varint of NULL.
 NULL_LENGTH: Final = 1

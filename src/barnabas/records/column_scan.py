@@ -28,8 +28,8 @@ from barnabas.records.column_walk import (
     Walk,
     check_crc,
 )
+from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import CorruptBatch
-from barnabas.records.varint import BAD, read_varint
 
 INT32_MAX: Final = 0x7FFFFFFF
 # Arrow stores up to this many bytes inside the view itself.

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
+from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import (
     CorruptBatch,
     DecompressedTooLarge,
@@ -25,7 +26,6 @@ from barnabas.records.errors import (
 from barnabas.records.fresh_bytes import fresh_bytes
 from barnabas.records.header import Codec
 from barnabas.records.lz4_blocks import BLOCK_MAX, Scratch, only_block, unpack_block, unpack_lz4
-from barnabas.records.varint import BAD, read_varint
 
 # Positions of the batch header's fields, repeated from header.py: reading a constant of this compiled module
 # is free, a constant of an interpreted module costs a look-up.

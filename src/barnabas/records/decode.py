@@ -14,9 +14,14 @@ from barnabas.records.crc import ByteSource
 from barnabas.records.errors import CorruptBatch, batch_at
 from barnabas.records.header import INT32_MAX, LOG_APPEND_TIME_BIT, read_header
 from barnabas.records.record import Header, Headers, Record
-from barnabas.records.varint import BAD, read_varint
 
 NO_HEADERS: Final[Headers] = ()
+
+# The position that read_varint() returns for a bad varint. It raises no exception, because the caller knows
+# what it was reading.
+BAD: Final = -1
+# A varlong has at most ten bytes: nine hold 63 bits, the tenth the last one.
+MAX_SHIFT: Final = 63
 
 
 def decode_batch(data: ByteSource, at: int = 0, *, limit: int = MAX_DECOMPRESSED) -> list[Record]:
@@ -150,3 +155,23 @@ def add_timestamps(base: i64, delta: i64) -> i64:
     if ((base ^ total) & (delta ^ total)) < 0 or total >> 63 > 0 or total >> 63 < -1:
         raise BadRecord("timestamp is out of range")
     return total
+
+
+def read_varint(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
+    """Return the zigzag value at `at` and the position after it; (0, BAD) if it does not end before `end`."""
+    shift: i64 = 0
+    value: i64 = 0
+    while at < end:
+        byte: i64 = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if shift < MAX_SHIFT:
+                # No sign bit can be set yet, and the mask below is too large a literal to be cheap.
+                return (value >> 1) ^ -(value & 1), at
+            # The shift right must be logical; the sign bit comes back through the zigzag term.
+            return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
+        shift += 7
+        if shift > MAX_SHIFT:
+            break
+    return 0, BAD

@@ -228,19 +228,23 @@ def stamp(
     base_offset: int,
     leader_epoch: int,
     log_append_time_ms: int | None = None,
+    max_timestamp: int | None = None,
 ) -> None:
     """Write the leader's fields into the batch at `at`, which must be checked already.
 
-    A log append time changes the timestamp type and the max timestamp as well, so the CRC is recomputed. The
-    records stay unchanged, because readers then take every record's timestamp from the max timestamp.
+    A log append time changes the timestamp type and the max timestamp as well; `max_timestamp` only corrects
+    the latter. Then the CRC is recomputed. The records stay unchanged: with a log append time, readers take
+    every record's timestamp from the max timestamp.
     """
     _OFFSET.pack_into(buffer, at + BASE_OFFSET_AT, base_offset)
     _LENGTH.pack_into(buffer, at + LEADER_EPOCH_AT, leader_epoch)
-    if log_append_time_ms is None:
+    if log_append_time_ms is not None:
+        (attributes,) = _ATTRIBUTES.unpack_from(buffer, at + ATTRIBUTES_AT)
+        _ATTRIBUTES.pack_into(buffer, at + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
+        max_timestamp = log_append_time_ms
+    if max_timestamp is None:
         return
-    (attributes,) = _ATTRIBUTES.unpack_from(buffer, at + ATTRIBUTES_AT)
-    _ATTRIBUTES.pack_into(buffer, at + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
-    _OFFSET.pack_into(buffer, at + MAX_TIMESTAMP_AT, log_append_time_ms)
+    _OFFSET.pack_into(buffer, at + MAX_TIMESTAMP_AT, max_timestamp)
     (length,) = _LENGTH.unpack_from(buffer, at + BATCH_LENGTH_AT)
     crc = crc32c_of(buffer, at + ATTRIBUTES_AT, at + LENGTH_EXCLUDES + length)
     _CRC.pack_into(buffer, at + CRC_AT, crc)

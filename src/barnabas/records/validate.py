@@ -15,13 +15,13 @@ from barnabas.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     HEADER_SIZE,
+    INT64_MAX,
     KNOWN_ATTRIBUTES,
     BatchHeader,
     Codec,
     TimestampType,
     read_header,
 )
-from barnabas.records.timestamp import is_too_late
 from barnabas.records.walk import Walk, walk
 
 
@@ -102,6 +102,11 @@ def _broken_rule(header: BatchHeader) -> str | None:
     if is_too_late(header.base_timestamp) or is_too_late(header.max_timestamp):
         return f"timestamps {header.base_timestamp} to {header.max_timestamp} are out of range"
     return _broken_producer_rule(header)
+
+
+def is_too_late(timestamp: int) -> bool:
+    """Whether a timestamp is one of the two largest i64 numbers, where deltas would overflow."""
+    return timestamp >= INT64_MAX - 1
 
 
 def _broken_producer_rule(header: BatchHeader) -> str | None:

@@ -7,9 +7,8 @@ Walk collects the facts that a topic's settings need.
 from mypy_extensions import i64
 
 from barnabas.records.area import MIN_HEADER_SIZE, MIN_RECORD_SIZE, NULL, BadRecord
-from barnabas.records.decode import add_timestamps
+from barnabas.records.decode import BAD, add_timestamps, read_varint
 from barnabas.records.header import NO_TIMESTAMP
-from barnabas.records.varint import BAD, read_varint
 
 
 class Walk:

@@ -1,6 +1,6 @@
 """Errors for batches that are valid in themselves but break a setting of the topic."""
 
-from barnabas.records.timestamp import NO_TIMESTAMP
+from barnabas.records.header import NO_TIMESTAMP
 from barnabas.storage.errors import StorageError
 
 

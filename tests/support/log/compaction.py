@@ -16,7 +16,7 @@ from barnabas.storage.cleaner.job import Cleaning
 from barnabas.storage.cleaner.swap import swap_in
 from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name, split_name
 from barnabas.storage.producers.table import LastRecord
-from barnabas.storage.segment.segment import SegmentWriter
+from barnabas.storage.segment.segment import Segment
 from barnabas.storage.segment.txn_index import AbortedTxn, pack_entry
 
 DIRECTORY = "/data/topic-0"
@@ -52,11 +52,15 @@ def write_segment(
     disk: SimDisk, base_offset: int, batches: Iterable[bytes], aborted: Sequence[AbortedTxn] = ()
 ) -> None:
     """Write and sync a segment with its indexes."""
-    writer = SegmentWriter(disk, DIRECTORY, base_offset, 4096, suffix="")
+    segment = Segment(disk, DIRECTORY, base_offset)
+    segment.make_files()
     for batch in batches:
         for _, header in batch_headers(batch):
-            writer.append(batch, header.last_offset, header.max_timestamp)
-    writer.finish().close()
+            segment.append([batch], len(batch), header.last_offset, header.max_timestamp, 4096)
+    segment.finish()
+    for written in segment.files_to_sync():
+        written.sync()
+    segment.close()
     if aborted:
         file = disk.open(f"{DIRECTORY}/{file_name(base_offset, TXN_INDEX)}", create=True)
         file.write(0, [b"".join(pack_entry(txn) for txn in aborted)])

@@ -14,10 +14,9 @@ from barnabas.client.consumer.message import Message
 from barnabas.records.area import BadRecord
 from barnabas.records.codecs import MAX_DECOMPRESSED
 from barnabas.records.column_walk import Walk, batch_size
-from barnabas.records.decode import add_timestamps, read_headers
+from barnabas.records.decode import BAD, add_timestamps, read_headers, read_varint
 from barnabas.records.errors import CorruptBatch, batch_at
 from barnabas.records.header import TimestampType
-from barnabas.records.varint import BAD, read_varint
 
 # Positions of batch header fields, as in records/header.py; column_walk.py explains why they are repeated.
 LEADER_EPOCH_AT: Final = 12

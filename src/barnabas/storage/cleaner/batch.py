@@ -11,10 +11,10 @@ from mypy_extensions import i64
 
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
 from barnabas.records.column_walk import batch_size, check_crc, control_type
+from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import CorruptBatch, UnknownCodec, batch_at
 from barnabas.records.header import Codec
 from barnabas.records.lz4_blocks import Scratch, unpack_lz4
-from barnabas.records.varint import BAD, read_varint
 
 # Positions of the batch header's fields, repeated from records/header.py: reading a constant of this compiled
 # module is free, a constant of an interpreted module costs a look-up.

@@ -15,6 +15,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from barnabas.records.header import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers import rules
 from barnabas.storage.producers.open_txns import CompletedTxn, OpenTxns
 from barnabas.storage.producers.state import (
@@ -26,7 +27,6 @@ from barnabas.storage.producers.state import (
     Verification,
     restore,
 )
-from barnabas.storage.segment.batch import Batch
 
 __all__ = ["CompletedTxn", "Duplicate", "LastRecord", "Origin", "ProducerEntry", "Producers", "Verification"]
 

@@ -16,9 +16,9 @@ from barnabas.coordinators.group.offsets.rows import GroupOffsets
 from barnabas.coordinators.group.offsets.table import OffsetTable
 from barnabas.coordinators.group.offsets.values import LAST_VERSION, is_utf8, string_end, value_fault
 from barnabas.records.codecs import decompress
+from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic
 from barnabas.records.header import Codec
-from barnabas.records.varint import BAD, read_varint
 
 # Offsets of batch header fields. Repeated from records/header.py, because constants of the same compiled
 # module are inlined, and those of an interpreted module need a lookup.
