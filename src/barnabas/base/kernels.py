@@ -20,6 +20,7 @@ KERNELS = (
     "barnabas.protocol.apis",
     "barnabas.protocol.exchange",
     "barnabas.protocol.frame",
+    "barnabas.records.header",
     "barnabas.records.lz4_blocks",
     "barnabas.records.record",
     "barnabas.records.decode",

@@ -6,7 +6,6 @@ a batch of a header and an encoded record area; rebuild.py does so for compactio
 """
 
 from collections.abc import Iterable, Sequence
-from struct import Struct
 from typing import Final, TypeAlias
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
@@ -18,7 +17,10 @@ from barnabas.records.encode import body_size, is_out_of_range, pack_headers, va
 from barnabas.records.errors import RecordTooLarge, TimestampOutOfRange
 from barnabas.records.header import (
     CONTROL_BIT,
+    COVERED,
+    COVERED_SIZE,
     HEADER_SIZE,
+    INT32_MAX,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     MIN_BATCH_LENGTH,
@@ -34,10 +36,8 @@ from barnabas.records.header import (
 )
 from barnabas.records.record import Header
 
-# The header fields that the CRC covers: from the sixth on.
-_SIGNED: Final = Struct(">hiqqqhii")
-_SIGNED_FROM: Final = 5
-_SIGNED_BYTES: Final[i64] = 40
+# The first field of a header that the CRC covers.
+_COVERED_FROM: Final = 5
 _TWO_TO_32: Final[i64] = 1 << 32
 # Cached, because accessing an enum member is a look-up by name.
 _UNCOMPRESSED: Final = Codec.NONE
@@ -51,7 +51,6 @@ _NO_ATTRIBUTES: Final[i16] = 0
 _INT16_MIN: Final = -0x8000
 _INT16_MAX: Final = 0x7FFF
 _INT32_MIN: Final = -0x80000000
-_INT32_MAX: Final = 0x7FFFFFFF
 
 # Timestamp, key, value, headers.
 NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Sequence[Header]]
@@ -128,7 +127,7 @@ class BatchBuilder:
     def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
         """Set the producer's id, epoch and sequence, if they were not known before."""
         assert _INT16_MIN <= producer_epoch <= _INT16_MAX, producer_epoch
-        assert _INT32_MIN <= base_sequence <= _INT32_MAX, base_sequence
+        assert _INT32_MIN <= base_sequence <= INT32_MAX, base_sequence
         self._producer_id: i64 = producer_id
         self._producer_epoch: i64 = producer_epoch
         self._base_sequence: i64 = base_sequence
@@ -234,7 +233,7 @@ def _attributes_of(codec: Codec, timestamp_type: TimestampType, *, transactional
 def seal(header: BatchHeader, area: bytes, codec: Codec, level: int | None = None) -> bytes:
     """Return the whole batch: `header` with its length and CRC filled in, then `area` compressed."""
     return _sign(
-        header.base_offset, header.leader_epoch, _SIGNED.pack(*header[_SIGNED_FROM:]), area, codec, level
+        header.base_offset, header.leader_epoch, COVERED.pack(*header[_COVERED_FROM:]), area, codec, level
     )
 
 
@@ -250,7 +249,7 @@ def _sign(
 
 def _sign_plain(base_offset: int, leader_epoch: int, covered: bytes) -> bytes:
     """seal() for an uncompressed batch; `covered` is everything that the CRC covers."""
-    return _head(base_offset, leader_epoch, len(covered) - _SIGNED_BYTES, crc32c(covered)) + covered
+    return _head(base_offset, leader_epoch, len(covered) - COVERED_SIZE, crc32c(covered)) + covered
 
 
 def _head(base_offset: i64, leader_epoch: i64, area_size: i64, crc: i64) -> bytes:
@@ -260,5 +259,5 @@ def _head(base_offset: i64, leader_epoch: i64, area_size: i64, crc: i64) -> byte
     write_i32_be(head, i32(MIN_BATCH_LENGTH + area_size))
     write_i32_be(head, i32(leader_epoch))
     head.append(MAGIC)
-    write_i32_be(head, i32(crc if crc <= _INT32_MAX else crc - _TWO_TO_32))
+    write_i32_be(head, i32(crc if crc <= INT32_MAX else crc - _TWO_TO_32))
     return head.getvalue()

@@ -9,7 +9,6 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from struct import Struct
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -17,7 +16,7 @@ from mypy_extensions import i64, mypyc_attr
 from barnabas.base.checksum import Checksums
 from barnabas.base.crc32c import crc32c
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.records.header import stamp
+from barnabas.records.header import LENGTH_EXCLUDES, PREFIX, PREFIX_SIZE, stamp
 from barnabas.storage.append_errors import BatchTooLarge
 from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
@@ -41,9 +40,6 @@ from barnabas.storage.segment.marker import Marker, complete_transaction, read_m
 from barnabas.storage.segment.segment import Found, Segment
 from barnabas.storage.segment.txn_index import AbortedTxn
 
-# Base offset, length and leader epoch: the header fields that the leader overwrites.
-PREFIX: Final = Struct(">qii")
-PREFIX_SIZE: Final = 16
 OFFSET_SPAN_MAX: Final[i64] = 0x7FFFFFFF
 _CLIENT: Final = Origin.CLIENT
 # A read returns ranges of at most this many segments.
@@ -326,7 +322,10 @@ class Log:
             # A coordinator has built it with the right offset and epoch.
             parts = [data]
         else:
-            parts = [PREFIX.pack(base, batch.size - 12, leader_epoch), memoryview(data)[PREFIX_SIZE:]]
+            parts = [
+                PREFIX.pack(base, batch.size - LENGTH_EXCLUDES, leader_epoch),
+                memoryview(data)[PREFIX_SIZE:],
+            ]
         segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
         segment.write(parts, batch.max_timestamp)
         if checksum is not None and not checksum.matches():

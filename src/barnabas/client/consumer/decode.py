@@ -11,24 +11,22 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from barnabas.client.consumer.message import Message
-from barnabas.records.area import BadRecord
+from barnabas.records.area import MIN_RECORD_SIZE, NULL, BadRecord
 from barnabas.records.codecs import MAX_DECOMPRESSED
 from barnabas.records.column_walk import Walk, batch_size
 from barnabas.records.decode import BAD, add_timestamps, read_headers, read_varint
 from barnabas.records.errors import CorruptBatch, batch_at
-from barnabas.records.header import TimestampType
-
-# Positions of batch header fields, as in records/header.py; column_walk.py explains why they are repeated.
-LEADER_EPOCH_AT: Final = 12
-ATTRIBUTES_AT: Final = 21
-LAST_OFFSET_DELTA_AT: Final = 23
-BASE_TIMESTAMP_AT: Final = 27
-MAX_TIMESTAMP_AT: Final = 35
-COUNT_AT: Final = 57
-LOG_APPEND_TIME_BIT: Final = 0x08
-MIN_RECORD: Final = 7
-NULL: Final = -1
-INT32_MAX: Final = 0x7FFFFFFF
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    INT32_MAX,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LOG_APPEND_TIME_BIT,
+    MAX_TIMESTAMP_AT,
+    TimestampType,
+)
 
 CREATE_TIME: Final = TimestampType.CREATE_TIME
 LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
@@ -165,7 +163,7 @@ class BatchReader:
         try:
             while index < count:
                 length, body = read_varint(area, at, end)
-                if body == BAD or length < MIN_RECORD - 1 or length > end - body:
+                if body == BAD or length < MIN_RECORD_SIZE - 1 or length > end - body:
                     raise BadRecord(f"record length {length} is out of range, {end - at} bytes are left")
                 at = body + length
                 self.read_record(area, body, at, base_offset, timestamp, append_time, kind, epoch, out)

@@ -3,7 +3,6 @@
 The batch itself is checked when the log admits it (storage/intake.py).
 """
 
-from struct import Struct
 from typing import Final
 
 from barnabas.base.errors import BarnabasError, kept
@@ -17,11 +16,13 @@ from barnabas.records.header import (
     BATCH_LENGTH_AT,
     CODEC_BITS,
     HEADER_SIZE,
+    INT32,
     LENGTH_EXCLUDES,
     MAGIC,
     MAGIC_AT,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    PRODUCER,
     PRODUCER_ID_AT,
     TRANSACTIONAL_BIT,
     Codec,
@@ -37,10 +38,6 @@ from barnabas.storage.producers.table import Verification
 
 ALL_IN_SYNC: Final = -1
 _TOPIC_IDS_FROM: Final = 13
-_LENGTH: Final = Struct(">i")
-# The producer's id and epoch, and the sequence of a batch's first record.
-_PRODUCER: Final = Struct(">qh")
-_SEQUENCE: Final = Struct(">i")
 # The minimum batch length in any version of the record format.
 _LENGTH_MIN: Final = 14
 _ZSTD_FROM: Final = 7
@@ -101,7 +98,7 @@ class PartitionBatch:
             if body.acks == ALL_IN_SYNC:
                 self.partition.need_in_sync()
             if is_transactional:
-                self.producer_id, self.producer_epoch = _PRODUCER.unpack_from(self.batch, PRODUCER_ID_AT)
+                self.producer_id, self.producer_epoch, _ = PRODUCER.unpack_from(self.batch, PRODUCER_ID_AT)
                 self.is_transactional = True
         except BarnabasError as error:
             self.wrong = kept(error)
@@ -118,7 +115,7 @@ class PartitionBatch:
         try:
             self.verification = self.partition.log.producers.start_verification(
                 self.producer_id,
-                sequence=_SEQUENCE.unpack_from(self.batch, BASE_SEQUENCE_AT)[0],
+                sequence=INT32.unpack_from(self.batch, BASE_SEQUENCE_AT)[0],
                 epoch=self.producer_epoch,
                 now_ms=now_ms,
                 epoch_bump=speech.adds,
@@ -195,7 +192,7 @@ def _batch_size(records: Buffer | None, at: int) -> int | None:
     left = 0 if records is None else len(records) - at
     if records is None or left < LENGTH_EXCLUDES:
         return None
-    (length,) = _LENGTH.unpack_from(records, at + BATCH_LENGTH_AT)
+    (length,) = INT32.unpack_from(records, at + BATCH_LENGTH_AT)
     if length < _LENGTH_MIN:
         raise CorruptBatch(f"length is {length}, the minimum is {_LENGTH_MIN}", where=f"batch at byte {at}")
     if left <= MAGIC_AT:

@@ -9,35 +9,30 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
+from barnabas.records.area import MIN_RECORD_SIZE
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
 from barnabas.records.column_walk import batch_size, check_crc, control_type
 from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import CorruptBatch, UnknownCodec, batch_at
-from barnabas.records.header import Codec
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    CODEC_BITS,
+    CODECS,
+    CONTROL_BIT,
+    COUNT_AT,
+    DELETE_HORIZON_BIT,
+    KNOWN_ATTRIBUTES,
+    LAST_OFFSET_DELTA_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    RECORDS_AT,
+    TRANSACTIONAL_BIT,
+)
 from barnabas.records.lz4_blocks import Scratch, unpack_lz4
 
-# Positions of the batch header's fields, repeated from records/header.py: reading a constant of this compiled
-# module is free, a constant of an interpreted module costs a look-up.
-ATTRIBUTES_AT: Final = 21
-LAST_OFFSET_DELTA_AT: Final = 23
-BASE_TIMESTAMP_AT: Final = 27
-MAX_TIMESTAMP_AT: Final = 35
-PRODUCER_ID_AT: Final = 43
-PRODUCER_EPOCH_AT: Final = 51
-COUNT_AT: Final = 57
-RECORDS_AT: Final = 61
-CODEC_BITS: Final = 0x07
-LOG_APPEND_TIME_BIT: Final = 0x08
-TRANSACTIONAL_BIT: Final = 0x10
-CONTROL_BIT: Final = 0x20
-DELETE_HORIZON_BIT: Final = 0x40
-UNKNOWN_BITS: Final = 0x80
-
 LZ4: Final = 3
-# Indexed by the codec bits: several times cheaper than calling the enum.
-CODECS: Final = tuple(Codec)
-# Length, attributes, timestamp, offset, key length, value length, number of headers: a byte each.
-MIN_RECORD: Final = 7
 # Returned by control_type() for a batch without records.
 NO_CONTROL: Final = -1
 
@@ -106,7 +101,7 @@ class Batch:
         self._floor = self.last_offset + 1
         if self.count < 0:
             raise CorruptBatch(f"record count {self.count} is negative", where=batch_at(at))
-        if self.attributes & ~(UNKNOWN_BITS - 1) != 0:
+        if self.attributes & ~KNOWN_ATTRIBUTES != 0:
             raise CorruptBatch(f"unknown attributes {self.attributes & 0xFFFF:#06x}", where=batch_at(at))
         return True
 
@@ -134,7 +129,7 @@ class Batch:
             self.area = self._unpacked(codec)
             self.start = 0
             self.stop = len(self.area)
-        if self.count * MIN_RECORD > self.stop - self.start:
+        if self.count * MIN_RECORD_SIZE > self.stop - self.start:
             raise CorruptBatch(
                 f"{self.count} records do not fit in {self.stop - self.start} bytes", where=batch_at(self.at)
             )
@@ -197,7 +192,7 @@ class Cursor:
         self._left -= 1
         self.start = self.stop
         size, at = read_varint(area, self.start, batch.stop)
-        if at == BAD or size < MIN_RECORD - 1 or size > batch.stop - at:
+        if at == BAD or size < MIN_RECORD_SIZE - 1 or size > batch.stop - at:
             raise self._bad(f"record length {size} is out of range, {batch.stop - self.start} bytes are left")
         stop: i64 = at + size
         self.stop = stop
