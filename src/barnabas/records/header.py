@@ -9,10 +9,12 @@ offset does not change the checksum. The CRC covers everything from the attribut
 from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from barnabas.records.crc import ByteSource, crc32c_of
+from barnabas.base.crc32c import crc32c
 from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic, batch_at
+
+ByteSource: TypeAlias = bytes | bytearray | memoryview
 
 MAGIC: Final = 2
 
@@ -261,6 +263,12 @@ def stamp(
     (length,) = INT32.unpack_from(buffer, at + BATCH_LENGTH_AT)
     crc = crc32c_of(buffer, at + ATTRIBUTES_AT, at + LENGTH_EXCLUDES + length)
     CRC.pack_into(buffer, at + CRC_AT, crc)
+
+
+def crc32c_of(data: ByteSource, start: int, end: int) -> int:
+    """Compute the CRC-32C of data[start:end], which a batch has from its attributes on."""
+    # A slice of bytes would copy the batch, a slice of a memoryview does not.
+    return crc32c(memoryview(data)[start:end])
 
 
 def pack_header(header: BatchHeader) -> bytes:

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import pytest
 
-from barnabas.records.crc import crc32c_of
+from barnabas.records.header import crc32c_of
 from barnabas.storage.errors import CorruptFile
 from barnabas.storage.names import split_name
 from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot

@@ -6,8 +6,15 @@ from typing import Final
 from barnabas.base.executor import Executor
 from barnabas.records.area import record_area
 from barnabas.records.builder import seal
-from barnabas.records.crc import crc32c_of
-from barnabas.records.header import ATTRIBUTES_AT, CODEC_BITS, HEADER_SIZE, Codec, read_header, stamp
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    HEADER_SIZE,
+    Codec,
+    crc32c_of,
+    read_header,
+    stamp,
+)
 from barnabas.records.validate import check_produced, check_records
 from barnabas.storage.append_errors import BatchTooLarge
 from barnabas.storage.config import LogConfig

@@ -9,10 +9,10 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from barnabas.records.area import MIN_RECORD_SIZE
+from barnabas.records.area import MIN_RECORD_SIZE, BadRecord
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
 from barnabas.records.column_walk import batch_size, check_crc, control_type
-from barnabas.records.decode import BAD, read_varint
+from barnabas.records.decode import RecordCursor
 from barnabas.records.errors import CorruptBatch, UnknownCodec, batch_at
 from barnabas.records.header import (
     ATTRIBUTES_AT,
@@ -153,93 +153,33 @@ class Batch:
         return control_type(self.area[self.start : self.stop], self.at)
 
 
-class Cursor:
-    """The records of an unpacked batch, one after another; each is area[start:stop]."""
+class Cursor(RecordCursor):
+    """The records of an unpacked batch, with their offsets."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._batch = Batch()
-        self._area = b""
-        self._left: i64 = 0
         self._last_delta: i64 = -1
-        self.start: i64 = 0
-        self.stop: i64 = 0
-        self.time_delta: i64 = 0
-        # Position of the offset delta. It follows the timestamp delta, which may have to be rewritten.
-        self.rest: i64 = 0
         self.offset: i64 = 0
-        self.key_at: i64 = 0
-        # -1 for null. A null value is a tombstone.
-        self.key_size: i64 = 0
-        self.value_size: i64 = 0
 
     def begin(self, batch: Batch) -> None:
         self._batch = batch
-        self._area = batch.area
-        self._left = batch.count
         self._last_delta = -1
-        self.stop = batch.start
+        self.start_area(batch.area, batch.start, batch.stop, batch.count)
 
     def next(self) -> bool:
-        """Move to the next record and check it; False after the last."""
+        """Move to the next record and check it; False after the last. CorruptBatch if it does not parse."""
         batch = self._batch
-        area = self._area
-        if self._left == 0:
-            if self.stop != batch.stop:
-                raise CorruptBatch(
-                    f"{batch.stop - self.stop} bytes follow the last record", where=batch_at(batch.at)
-                )
-            return False
-        self._left -= 1
-        self.start = self.stop
-        size, at = read_varint(area, self.start, batch.stop)
-        if at == BAD or size < MIN_RECORD_SIZE - 1 or size > batch.stop - at:
-            raise self._bad(f"record length {size} is out of range, {batch.stop - self.start} bytes are left")
-        stop: i64 = at + size
-        self.stop = stop
-        self.time_delta, self.rest = read_varint(area, at + 1, stop)
-        if self.rest == BAD:
-            raise self._bad("timestamp delta is truncated")
-        delta, at = read_varint(area, self.rest, stop)
-        # Deltas must ascend: compaction keeps the order of records, so it must be that of their offsets.
-        if at == BAD or delta <= self._last_delta or delta > batch.last_offset - batch.base_offset:
-            raise self._bad(f"offset delta {delta} is out of order or out of range")
+        try:
+            if not self.next_record():
+                return False
+            delta = self.offset_delta
+            # Deltas must ascend: compaction keeps the order of records, so it must be that of their offsets.
+            if delta <= self._last_delta or delta > batch.last_offset - batch.base_offset:
+                raise BadRecord(f"offset delta {delta} is out of order or out of range")
+            self.check_headers()
+        except BadRecord as wrong:
+            raise CorruptBatch(str(wrong), where=f"{batch_at(batch.at)}, record {self.index}") from None
         self._last_delta = delta
         self.offset = batch.base_offset + delta
-        self.key_size, at = read_varint(area, at, stop)
-        if at == BAD or self.key_size < -1 or self.key_size > stop - at:
-            raise self._bad(f"key length {self.key_size} is out of range")
-        self.key_at = at
-        if self.key_size > 0:
-            at += self.key_size
-        self.value_size, at = read_varint(area, at, stop)
-        if at == BAD or self.value_size < -1 or self.value_size > stop - at:
-            raise self._bad(f"value length {self.value_size} is out of range")
-        if self.value_size > 0:
-            at += self.value_size
-        # Fast path: no headers, so the record ends with a zero byte.
-        if at + 1 != stop or area[at] != 0:
-            self._check_headers(at, stop)
         return True
-
-    def _check_headers(self, at: i64, stop: i64) -> None:
-        area = self._area
-        count, at = read_varint(area, at, stop)
-        # A header takes two bytes at least: an empty name and a null value.
-        if at == BAD or count < 0 or count > (stop - at) >> 1:
-            raise self._bad(f"header count {count} is out of range")
-        while count > 0:
-            count -= 1
-            size, at = read_varint(area, at, stop)
-            if at == BAD or size < 0 or size > stop - at:
-                raise self._bad(f"header name length {size} is out of range")
-            size, at = read_varint(area, at + size, stop)
-            if at == BAD or size < -1 or size > stop - at:
-                raise self._bad(f"header value length {size} is out of range")
-            if size > 0:
-                at += size
-        if at != stop:
-            raise self._bad(f"{stop - at} bytes follow the last field")
-
-    def _bad(self, what: str) -> CorruptBatch:
-        batch = self._batch
-        return CorruptBatch(what, where=f"{batch_at(batch.at)}, record {batch.count - self._left - 1}")
