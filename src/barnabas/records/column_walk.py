@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from barnabas.base.crc32c import crc32c
 from barnabas.records.area import MIN_RECORD_SIZE
+from barnabas.records.buffers import fresh_bytes
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
 from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import (
@@ -24,7 +25,6 @@ from barnabas.records.errors import (
     UnsupportedMagic,
     batch_at,
 )
-from barnabas.records.fresh_bytes import fresh_bytes
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     BATCH_LENGTH_AT,

@@ -40,8 +40,8 @@ from barnabas.records.header import (
     TRANSACTIONAL_BIT,
 )
 from barnabas.records.validate import check_batch, check_produced, check_records
-from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
 from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import BatchTooLarge, InvalidTimestamp, MissingKey
 from barnabas.storage.files import Buffer
 
 # From this size on a batch is written while a thread computes its CRC: 0.9 of a bare write instead of 0.8.

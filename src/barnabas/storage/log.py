@@ -17,10 +17,16 @@ from barnabas.base.checksum import Checksums
 from barnabas.base.crc32c import crc32c
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.records.header import LENGTH_EXCLUDES, PREFIX, PREFIX_SIZE, stamp
-from barnabas.storage.append_errors import BatchTooLarge
 from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
-from barnabas.storage.errors import CorruptLog, LogClosed, OffsetOutOfRange, StorageError, UnexpectedOffset
+from barnabas.storage.errors import (
+    BatchTooLarge,
+    CorruptLog,
+    LogClosed,
+    OffsetOutOfRange,
+    StorageError,
+    UnexpectedOffset,
+)
 from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
 from barnabas.storage.intake import (
     OVERLAP_BYTES,

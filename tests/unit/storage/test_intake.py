@@ -20,8 +20,7 @@ from barnabas.records.header import (
     batch_headers,
 )
 from barnabas.records.validate import check_batch
-from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
-from barnabas.storage.errors import StorageError
+from barnabas.storage.errors import BatchTooLarge, InvalidTimestamp, MissingKey, StorageError
 from barnabas.storage.intake import Batch, Rules, take_own, take_produced, take_replicated
 from support.log.logs import NOW, batch, marker, new_log
 from support.log.logs import settings as log_settings

@@ -8,7 +8,7 @@ import pytest
 from barnabas.base.checksum import Checksums, InlineChecksums, ThreadChecksums
 from barnabas.base.errors import Malformed
 from barnabas.records.builder import build_batch
-from barnabas.storage.append_errors import BatchTooLarge
+from barnabas.storage.errors import BatchTooLarge
 from barnabas.storage.intake import OVERLAP_BYTES
 from barnabas.storage.log import Appended, Log
 from barnabas.storage.producers.errors import OutOfOrderSequence

@@ -39,7 +39,7 @@ from barnabas.server.produce.partition_batch import ALL_IN_SYNC, NotVerified, Pa
 from barnabas.server.requests.api import CLOSE, NO_ANSWER, Answer, Api, Context
 from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_rows import INTERNAL_TOPICS
-from barnabas.storage.append_errors import InvalidTimestamp, MissingKey
+from barnabas.storage.errors import InvalidTimestamp, MissingKey
 from barnabas.storage.files import Buffer
 
 logger = logging.getLogger(__name__)

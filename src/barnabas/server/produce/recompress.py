@@ -16,8 +16,8 @@ from barnabas.records.header import (
     stamp,
 )
 from barnabas.records.validate import check_produced, check_records
-from barnabas.storage.append_errors import BatchTooLarge
 from barnabas.storage.config import LogConfig
+from barnabas.storage.errors import BatchTooLarge
 from barnabas.storage.files import Buffer
 from barnabas.storage.intake import Batch, compare_with_records
 
