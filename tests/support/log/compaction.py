@@ -10,10 +10,10 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import BatchHeader, batch_headers
 from barnabas.records.record import Record
 from barnabas.sim.disk import SimDisk
-from barnabas.storage.cleaner.facts import CleaningFacts
+from barnabas.storage.cleaner.facts import CleanedGroup, CleaningFacts
 from barnabas.storage.cleaner.grouping import Source
 from barnabas.storage.cleaner.job import Cleaning
-from barnabas.storage.cleaner.swap import swap_in
+from barnabas.storage.cleaner.swap import publish, retire, settle
 from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name, split_name
 from barnabas.storage.producers.table import LastRecord
 from barnabas.storage.segment.segment import Segment
@@ -141,13 +141,21 @@ class Setup:
         )
 
 
+def swap_in(disk: SimDisk, group: CleanedGroup) -> list[str]:
+    """Put one cleaned group in place; return the .deleted paths to remove later."""
+    publish(disk, DIRECTORY, group.base_offset)
+    paths = retire(disk, DIRECTORY, group.base_offset, group.replaces)
+    settle(disk, DIRECTORY, group.base_offset)
+    return paths
+
+
 def clean_and_swap(disk: SimDisk, setup: Setup) -> Cleaning:
     """Do a complete run: swap in each group before the next, and remove the old files."""
     cleaning = Cleaning(disk, setup.facts(disk))
     cleaning.fill_map()
     for number in range(len(cleaning.groups)):
         group = cleaning.clean_group(number)
-        for path in swap_in(disk, DIRECTORY, group.base_offset, group.replaces):
+        for path in swap_in(disk, group):
             disk.remove(path)
     return cleaning
 
