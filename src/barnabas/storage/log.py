@@ -336,9 +336,9 @@ class Log:
         segment.write(parts, batch.max_timestamp)
         if checksum is not None and not checksum.matches():
             # The next batch overwrites it.
-            segment.leave()
+            segment.discard()
             explain(data)
-        segment.count(batch.size, last, batch.max_timestamp, self.interval)
+        segment.commit(batch.size, last, batch.max_timestamp, self.interval)
         if batch.max_timestamp < 0:
             segment.modified_ms = now_ms
         self._appended(batch, marker, base, leader_epoch)

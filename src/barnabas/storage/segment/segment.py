@@ -142,10 +142,10 @@ class Segment:
         An OSError changes nothing: a partly written batch lies beyond `size` and is overwritten.
         """
         self.write(parts, max_timestamp)
-        self.count(size, last_offset, max_timestamp, interval)
+        self.commit(size, last_offset, max_timestamp, interval)
 
     def write(self, parts: Sequence[Buffer], max_timestamp: i64) -> None:
-        """Write a batch beyond `size`, where it is not visible before count()."""
+        """Write a batch beyond `size`, where it is not visible before commit()."""
         self.make_room(max_timestamp)
         # The write may fail half-way, or the batch may turn out to be corrupt. Then finish() must cut it off.
         had_room = self.has_room
@@ -167,14 +167,14 @@ class Segment:
             return
         self.has_room = False
 
-    def count(self, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
+    def commit(self, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
         """Commit the batch that write() has written."""
         at = self.size
         self.changes += 1
         self.size = at + size
         self.note(at, size, last_offset, max_timestamp, interval)
 
-    def leave(self) -> None:
+    def discard(self) -> None:
         """Discard the batch that write() has written: the next one overwrites it."""
         self.has_room = True
 
