@@ -24,7 +24,10 @@ def body_size(
 ) -> i64:
     """The size of a record without its length field."""
     size = 1 + varint_size(timestamp_delta) + varint_size(offset_delta)
-    size += varint_size(header_count) + headers_size
+    if header_count == 0:
+        size += 1
+    else:
+        size += varint_size(header_count) + headers_size
     return size + _bytes_size(key) + _bytes_size(value)
 
 
@@ -52,9 +55,11 @@ def write_record(
     write_varint(out, offset_delta)
     _write_bytes(out, key)
     _write_bytes(out, value)
+    if header_count == 0:
+        out.append(0)
+        return
     write_varint(out, header_count)
-    if header_count > 0:
-        out.write(packed_headers)
+    out.write(packed_headers)
 
 
 def _write_bytes(out: BytesWriter, data: bytes | None) -> None:
