@@ -10,7 +10,6 @@ from barnabas.base.errors import Malformed
 from barnabas.records.builder import build_batch
 from barnabas.records.codecs import compress, decompress
 from barnabas.records.control import ControlType, build_control_batch, read_control_type
-from barnabas.records.crc import crc32c_of
 from barnabas.records.decode import decode_batch
 from barnabas.records.errors import CorruptBatch
 from barnabas.records.header import (
@@ -20,6 +19,7 @@ from barnabas.records.header import (
     HEADER_SIZE,
     Codec,
     batch_headers,
+    crc32c_of,
     whole_batches,
 )
 from barnabas.records.record import Record

@@ -8,7 +8,7 @@ from librt.strings import read_i32_be
 from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
-from barnabas.records.fresh_bytes import fresh_bytes
+from barnabas.records.buffers import fresh_bytes
 
 _LENGTH: Final = Struct(">i")
 

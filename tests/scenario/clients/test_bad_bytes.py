@@ -20,7 +20,7 @@ from barnabas.protocol.messages.cluster import ApiVersionsRequest, MetadataReque
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.records.builder import build_batch
-from barnabas.records.crc import crc32c_of
+from barnabas.records.header import crc32c_of
 from support.clients.bad_peer import BadPeer, lines_with, wait_for_line
 from support.clients.house import House, house_with
 from support.clients.stage import Stage, wait_until

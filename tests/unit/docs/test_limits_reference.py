@@ -246,7 +246,7 @@ FIXED = {
             "Time that a connection above `max.connection.creation.rate` waits, and those behind it.",
         ),
         Limit(
-            "storage.patience",
+            "storage.shortage",
             "SHORTAGE_TRIES_MAX",
             "",
             "Tries, in a minute, to write metadata or to delete a log while no descriptor or memory is left. "

@@ -12,7 +12,6 @@ from barnabas.records.builder import build_batch
 from barnabas.records.column_walk import ARENA_MAX, SMALL_AREA
 from barnabas.records.columns_read import column_schema, decode_columns, decode_fetched
 from barnabas.records.control import ControlType, build_control_batch
-from barnabas.records.crc import crc32c_of
 from barnabas.records.errors import (
     CorruptBatch,
     DecompressedTooLarge,
@@ -30,6 +29,7 @@ from barnabas.records.header import (
     MAX_TIMESTAMP_AT,
     Codec,
     TimestampType,
+    crc32c_of,
     read_header,
 )
 from support.memory import peak_of

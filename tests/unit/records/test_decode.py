@@ -2,12 +2,12 @@
 
 import pytest
 
+from barnabas.records.builder import seal
 from barnabas.records.codecs import compress
 from barnabas.records.decode import decode_batch, decode_first
 from barnabas.records.errors import CorruptBatch, DecompressedTooLarge, DecompressionFailed, UnknownCodec
 from barnabas.records.header import BatchHeader, Codec
 from barnabas.records.record import Record
-from barnabas.records.seal import seal
 
 pytestmark = pytest.mark.kernel
 

@@ -13,6 +13,7 @@ from barnabas.records.header import (
     Codec,
     TimestampType,
     batch_headers,
+    crc32c_of,
     pack_header,
     read_header,
     stamp,
@@ -191,3 +192,15 @@ def test_stamping_the_append_time_gives_it_to_every_record_and_signs_anew() -> N
     assert [(record.offset, record.timestamp) for record in decode_batch(buffer)] == [(5, 777), (6, 777)]
     assert buffer[COUNT_AT:69] == before[COUNT_AT:69]
     assert bytes(buffer[len(before) :]) == batch(b"next")
+
+
+# CRC
+
+
+def test_the_crc_is_castagnolis() -> None:
+    assert crc32c_of(b"123456789", 0, 9) == 0xE3069283
+
+
+def test_only_the_range_is_covered_whatever_the_kind_of_buffer() -> None:
+    for data in (b"xx123456789yy", bytearray(b"xx123456789yy"), memoryview(b"xx123456789yy")):
+        assert crc32c_of(data, 2, 11) == 0xE3069283

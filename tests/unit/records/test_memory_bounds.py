@@ -10,12 +10,11 @@ import pytest
 import zstandard
 
 from barnabas.base.errors import Malformed
-from barnabas.records.builder import build_batch
+from barnabas.records.builder import build_batch, seal
 from barnabas.records.codecs import compress, decompress
 from barnabas.records.decode import decode_batch
 from barnabas.records.errors import DecompressedTooLarge
 from barnabas.records.header import COUNT_AT, LAST_OFFSET_DELTA_AT, BatchHeader, Codec, read_header
-from barnabas.records.seal import seal
 from barnabas.records.validate import check_batch, check_records
 from support.memory import peak_of
 

@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from barnabas.records.builder import build_batch
+from barnabas.records.builder import build_batch, seal
 from barnabas.records.errors import CorruptBatch, InvalidBatch, UnknownCodec, UnsupportedMagic
 from barnabas.records.header import (
     BATCH_LENGTH_AT,
@@ -16,7 +16,6 @@ from barnabas.records.header import (
     stamp,
 )
 from barnabas.records.rebuild import empty_batch, rebuild_batch
-from barnabas.records.seal import seal
 from barnabas.records.validate import RecordFacts, check_batch, check_produced, check_records
 
 pytestmark = pytest.mark.kernel

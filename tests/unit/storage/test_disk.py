@@ -538,7 +538,7 @@ def test_threads_read_the_right_file_while_others_evict_and_rename(tmp_path: Pat
 WITHOUT_ANY_DESCRIPTOR = """
 import resource, sys
 from barnabas.storage.disk import DiskFileSystem
-from barnabas.storage.errors import is_shortage
+from barnabas.storage.shortage import is_shortage
 
 fs = DiskFileSystem()
 resource.setrlimit(resource.RLIMIT_NOFILE, (0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

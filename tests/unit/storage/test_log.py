@@ -7,9 +7,8 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.records.header import TimestampType, read_header
 from barnabas.records.validate import check_batch
-from barnabas.storage.append_errors import BatchTooLarge, MissingKey
 from barnabas.storage.epochs import EpochStart
-from barnabas.storage.errors import LogClosed, UnexpectedOffset
+from barnabas.storage.errors import BatchTooLarge, LogClosed, MissingKey, UnexpectedOffset
 from barnabas.storage.producers.table import Origin
 from barnabas.storage.segment.txn_index import AbortedTxn
 from support.log.logs import (

@@ -229,18 +229,6 @@ def test_an_emptied_log_has_no_producers_and_continues_at_the_given_offset() -> 
     assert append(producers) == 500
 
 
-def test_a_log_start_beyond_the_end_takes_the_end_along() -> None:
-    producers = Producers()
-    append(producers, transactional=True)
-    end(producers)
-
-    producers.log_start_moved(1)
-    assert (producers.end_offset, producers.first_open_offset()) == (2, 0)
-    producers.log_start_moved(9)
-    assert (producers.end_offset, producers.first_open_offset()) == (9, None)
-    assert len(producers) == 1
-
-
 # Descriptions
 
 
@@ -261,17 +249,3 @@ def test_producers_are_described_with_their_open_transaction() -> None:
 
     assert (entry.producer_id, entry.epoch, entry.last_sequence) == (P, 0, 10)
     assert (entry.timestamp, entry.coordinator_epoch, entry.txn_first_offset) == (33, -1, 0)
-
-
-def test_a_transaction_is_late_when_nothing_was_written_in_it_for_long() -> None:
-    producers = Producers()
-    append(producers, P, transactional=True, timestamp=1000)
-    append(producers, Q, transactional=True, timestamp=1500)
-    append(producers, 6000, timestamp=1)
-
-    def late(now_ms: int) -> list[int]:
-        return [one.producer_id for one in producers.late_transactions(now_ms, longer_than_ms=100)]
-
-    assert late(1100) == []
-    assert late(1101) == [P]
-    assert late(1601) == [P, Q]

@@ -10,7 +10,7 @@ from barnabas.sim.disk import SimDisk
 from barnabas.storage.files import NotCached
 from barnabas.storage.lookup import offset_for_time
 from barnabas.storage.segment.index import IndexDamaged
-from barnabas.storage.segment.segment import HOT_BYTES, Segment, SegmentWriter
+from barnabas.storage.segment.segment import HOT_BYTES, Segment
 from barnabas.storage.warming import warmed
 from support.log.logs import (
     DIRECTORY,
@@ -141,11 +141,13 @@ def test_indexes_get_an_entry_when_enough_bytes_have_passed() -> None:
 
 def test_a_time_that_is_not_later_makes_no_entry() -> None:
     disk = new_disk()
-    writer = SegmentWriter(disk, DIRECTORY, 0, 0, suffix="")
+    segment = Segment(disk, DIRECTORY, 0)
+    segment.make_files()
 
     for offset, time in enumerate([50, 40, 50, 60, 10]):
-        writer.append(batch(b"v", base_offset=offset, time=time), offset, time)
-    writer.finish()
+        data = batch(b"v", base_offset=offset, time=time)
+        segment.append([data], len(data), offset, time, 0)
+    segment.finish()
 
     entries = disk.read(path_of(0, ".timeindex"))
     pairs = [
@@ -154,13 +156,15 @@ def test_a_time_that_is_not_later_makes_no_entry() -> None:
     assert pairs == [(50, 0), (60, 3)]
 
 
-def test_a_writer_leaves_a_whole_segment_under_its_suffix() -> None:
+def test_a_segment_is_written_under_its_suffix() -> None:
     disk = new_disk()
-    writer = SegmentWriter(disk, DIRECTORY, 5, 0, suffix=".cleaned")
+    segment = Segment(disk, DIRECTORY, 5, suffix=".cleaned")
+    segment.make_files()
 
-    writer.append(batch(b"a", base_offset=5), 5, NOW)
-    writer.append(batch(b"b", base_offset=9), 9, NOW + 1)
-    writer.finish().close()
+    segment.append([batch(b"a", base_offset=5)], len(batch(b"a")), 5, NOW, 0)
+    segment.append([batch(b"b", base_offset=9)], len(batch(b"b")), 9, NOW + 1, 0)
+    segment.finish()
+    segment.close()
 
     assert disk.tree() == {
         path_of(5, ".index.cleaned"): 8,

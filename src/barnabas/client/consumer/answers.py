@@ -12,7 +12,7 @@ from barnabas.client.errors import refused
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import NodeEndpoint, PartitionData
 from barnabas.protocol.schema.fields import Records
-from barnabas.records.beneath import bytes_beneath
+from barnabas.records.buffers import bytes_of_view
 
 NO_REPLICA: Final = -1
 
@@ -122,7 +122,7 @@ def _bytes_of(records: Records) -> tuple[bytes, int, int]:
     The buffer is the whole response if most of it belongs to this partition. Otherwise the records are
     copied, so that an unread partition does not keep the whole response in memory.
     """
-    found = bytes_beneath(records) if isinstance(records, memoryview) else None
+    found = bytes_of_view(records) if isinstance(records, memoryview) else None
     if found is not None and 2 * len(records) >= len(found[0]):
         data, start = found
         return data, start, start + len(records)

@@ -7,7 +7,6 @@ one only increments an index; positions are derived from it lazily.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from barnabas.base.errors import Malformed
 from barnabas.client.consumer.arrived import Arrived
@@ -16,8 +15,7 @@ from barnabas.client.consumer.errors import CorruptRecords
 from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.client.consumer.positions import Assigned
 from barnabas.client.errors import ClientError
-
-_HEADER_SIZE: Final = 61
+from barnabas.records.header import HEADER_SIZE
 
 
 class Delivery:
@@ -271,7 +269,7 @@ def _has_error(one: Assigned) -> bool:
 def corrupt(one: Assigned, position: int, arrived: Arrived, at: int, error: Malformed) -> CorruptRecords:
     """Return the error for the batch at byte `at` of a response."""
     beyond: int | None = None
-    if arrived.whole - at >= _HEADER_SIZE:
+    if arrived.whole - at >= HEADER_SIZE:
         claimed = claimed_next_offset(arrived.data, at)
         beyond = claimed if claimed > position else None
     return CorruptRecords(one.tp, position, str(error), beyond)

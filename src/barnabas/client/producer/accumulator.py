@@ -20,11 +20,12 @@ from barnabas.client.producer.queues import PartitionQueue, TopicQueues
 from barnabas.client.producer.settings import ProducerSettings
 from barnabas.client.producer.stamp import record_count
 from barnabas.records.builder import BatchBuilder
+from barnabas.records.header import HEADER_SIZE
 from barnabas.records.record import Header
 
 # Upper bounds in bytes: a record without key, value and headers (five varints and a byte), and its batch.
 RECORD_OVERHEAD: Final = 21
-BATCH_OVERHEAD: Final = 61
+BATCH_OVERHEAD: Final = HEADER_SIZE
 HEADER_OVERHEAD: Final = 10
 # Records taken before send() yields to the event loop although no batch is full.
 RECORDS_PER_YIELD: Final = 500

@@ -4,7 +4,6 @@ from collections.abc import Collection, Set
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
-from barnabas.base.places import topic_partition
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.txn.answers import TxnError, offsets_answer, partitions_answer, result_of
 from barnabas.coordinators.txn.record import FLEXIBLE, is_larger, record_version
@@ -20,12 +19,16 @@ _OLD_CLIENT: Final = 0
 _NONE: Final = ErrorCode.NONE
 _ABORTABLE: Final = ErrorCode.TRANSACTION_ABORTABLE
 _ONGOING: Final = TxnState.ONGOING
+_new_tuple: Final = tuple.__new__
 
 
 def decide_add_partitions(
     table: TxnTable, asked: AddPartitionsToTxnTransaction, version: int, to: ReplyTo, now: Now
 ) -> Outcome:
-    partitions = {topic_partition(topic.name, one) for topic in asked.topics for one in topic.partitions}
+    # Half of the cost of TopicPartition(...): the named tuple's own constructor is interpreted.
+    partitions = {
+        _new_tuple(TopicPartition, (topic.name, one)) for topic in asked.topics for one in topic.partitions
+    }
     producer = TxnProducer(asked.transactional_id, asked.producer_id, asked.producer_epoch)
     outcome = Outcome()
     try:

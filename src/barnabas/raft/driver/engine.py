@@ -45,8 +45,9 @@ from barnabas.raft.events import Event, Flushed, SnapshotInstalled, Tick, Trunca
 from barnabas.raft.facts import Election, LeaderAndEpoch
 from barnabas.raft.peers import Peers
 from barnabas.storage.directory.full_disk import FullDisk
-from barnabas.storage.errors import StorageError, is_full, is_shortage
+from barnabas.storage.errors import StorageError, is_full
 from barnabas.storage.producers.table import Origin
+from barnabas.storage.shortage import is_shortage
 
 logger = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from barnabas.records.header import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers import rules
 from barnabas.storage.producers.open_txns import CompletedTxn, OpenTxns
 from barnabas.storage.producers.state import (
@@ -26,7 +27,6 @@ from barnabas.storage.producers.state import (
     Verification,
     restore,
 )
-from barnabas.storage.segment.batch import Batch
 
 __all__ = ["CompletedTxn", "Duplicate", "LastRecord", "Origin", "ProducerEntry", "Producers", "Verification"]
 
@@ -255,12 +255,6 @@ class Producers:
         if self._txns is not None:
             self._txns.stable_below(to)
 
-    def log_start_moved(self, to: i64) -> None:
-        """Records below `to` were deleted. Their producers stay until they expire."""
-        self.high_watermark_moved(to)
-        if self.end_offset < to:
-            self.end_offset = to
-
     def has_open_transaction(self, producer_id: int, epoch: i64) -> bool:
         producer = self._find(producer_id)
         return producer.txn_first_offset >= 0 and producer.epoch == epoch
@@ -310,16 +304,6 @@ class Producers:
     def last_written(self) -> dict[int, LastRecord]:
         """The batches that compaction must keep, even without records, to preserve sequences."""
         return {entry.producer_id: entry.last_record() for entry in self.entries()}
-
-    def late_transactions(self, now_ms: i64, *, longer_than_ms: i64) -> list[ProducerEntry]:
-        """Open transactions, oldest first, whose producers have been inactive for `longer_than_ms`."""
-        before = now_ms - longer_than_ms
-        late = []
-        for producer_id in [] if self._txns is None else self._txns.open_producers():
-            producer = self._find(producer_id)
-            if 0 < producer.timestamp < before:
-                late.append(producer.entry(producer_id))
-        return late
 
     def load(self, entries: Sequence[ProducerEntry], end_offset: i64) -> None:
         """Load a snapshot at `end_offset`. Producer ids and open offsets in it must be unique."""

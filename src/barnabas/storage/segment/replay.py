@@ -23,8 +23,8 @@ from barnabas.records.header import (
 from barnabas.records.validate import check_batch
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import File
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers.table import Producers
-from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.marker import complete_transaction, read_marker
 from barnabas.storage.segment.txn_index import AbortedTxn
 

@@ -3,13 +3,12 @@ from random import Random
 
 import pytest
 
-from barnabas.records.builder import NewRecord, build_batch
+from barnabas.records.builder import NewRecord, build_batch, seal
 from barnabas.records.control import ControlType
 from barnabas.records.decode import decode_batch
 from barnabas.records.errors import CorruptBatch, UnknownCodec
 from barnabas.records.header import BatchHeader, Codec, TimestampType, batch_headers, read_header
 from barnabas.records.rebuild import empty_batch, rebuild_batch
-from barnabas.records.seal import seal
 from barnabas.records.validate import check_batch
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.cleaner.key_map import KeyMap

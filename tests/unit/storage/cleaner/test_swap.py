@@ -8,11 +8,20 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import batch_headers
 from barnabas.sim.disk import PowerLoss, SimDisk
 from barnabas.storage.cleaner.job import Cleaning
-from barnabas.storage.cleaner.swap import finish_swaps, publish, retire, settle, swap_in
+from barnabas.storage.cleaner.swap import finish_swaps, publish, retire, settle
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.names import CLEANED, DELETED, LOG, SEGMENT_FILES, SWAP, file_name
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.log.compaction import DIRECTORY, Setup, bases, marker, new_disk, simple_batch, write_segment
+from support.log.compaction import (
+    DIRECTORY,
+    Setup,
+    bases,
+    marker,
+    new_disk,
+    simple_batch,
+    swap_in,
+    write_segment,
+)
 
 pytestmark = pytest.mark.kernel
 
@@ -51,7 +60,7 @@ def run(disk: SimDisk) -> None:
     cleaning = cleaning_of(disk)
     for number in range(2):
         group = cleaning.clean_group(number)
-        swap_in(disk, DIRECTORY, group.base_offset, group.replaces)
+        swap_in(disk, group)
 
 
 def contents(disk: SimDisk) -> dict[str, bytes]:
@@ -66,7 +75,7 @@ def states() -> list[dict[str, bytes]]:
     cleaning = cleaning_of(disk)
     for number in range(2):
         group = cleaning.clean_group(number)
-        swap_in(disk, DIRECTORY, group.base_offset, group.replaces)
+        swap_in(disk, group)
         found.append(contents(disk))
     return found
 
@@ -75,7 +84,7 @@ def test_old_segments_are_replaced_by_the_new_one() -> None:
     disk = make_log()
     group = cleaning_of(disk).clean_group(0)
 
-    left = swap_in(disk, DIRECTORY, group.base_offset, group.replaces)
+    left = swap_in(disk, group)
 
     assert bases(disk) == [0, 4, 6, 8]
     assert all(name.endswith(DELETED) for name in left)

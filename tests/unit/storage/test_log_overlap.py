@@ -8,9 +8,9 @@ import pytest
 from barnabas.base.checksum import Checksums, InlineChecksums, ThreadChecksums
 from barnabas.base.errors import Malformed
 from barnabas.records.builder import build_batch
-from barnabas.storage.append_errors import BatchTooLarge
+from barnabas.storage.errors import BatchTooLarge
+from barnabas.storage.intake import OVERLAP_BYTES
 from barnabas.storage.log import Appended, Log
-from barnabas.storage.overlap import OVERLAP_BYTES, append_produced
 from barnabas.storage.producers.errors import OutOfOrderSequence
 from support.log.logs import NOW, batch, disk_of, new_log, offsets, open_again, settings, shut
 
@@ -35,7 +35,7 @@ def large(producer: int = -1, sequence: int = -1) -> bytes:
 
 
 def append(log: Log, data: bytes, checksums: Checksums) -> Appended:
-    return append_produced(log, data, checksums, leader_epoch=3, now_ms=NOW)
+    return log.append_as_leader(data, leader_epoch=3, now_ms=NOW, checksums=checksums)
 
 
 def test_large_and_small_batches_follow_each_other(checksums: Checksums) -> None:

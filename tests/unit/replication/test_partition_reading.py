@@ -3,9 +3,7 @@
 import pytest
 
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
-from barnabas.replication.epoch_ends import end_of_epoch
 from barnabas.replication.partition import Partition
-from barnabas.replication.reading import read_partition
 from barnabas.storage.errors import OffsetOutOfRange
 from support.hosted import hosted, image_of, partition_image
 from support.log.logs import put
@@ -25,14 +23,14 @@ async def led_again() -> Partition:
 
 def read(partition: Partition, offset: int, last_fetched_epoch: int) -> PartitionData:
     asked = FetchPartition(fetch_offset=offset, last_fetched_epoch=last_fetched_epoch)
-    return read_partition(partition, asked, committed=False, bytes_max=10_000, whole_batch=True)
+    return partition.read(asked, committed=False, bytes_max=10_000, whole_batch=True)
 
 
 @on_a_loop
 async def test_an_old_epoch_ends_at_the_log_end() -> None:
     partition = await led_again()
 
-    assert [end_of_epoch(partition, epoch) for epoch in (0, 1, 2, 3, -1)] == [
+    assert [partition.end_of_epoch(epoch) for epoch in (0, 1, 2, 3, -1)] == [
         (0, 9),
         (0, 9),
         (2, 9),

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from errno import EMFILE, ENFILE, ENOMEM
 from typing import Final, TypeVar
 
 from barnabas.base.executor import Executor
-from barnabas.storage.errors import is_shortage
 
 T = TypeVar("T")
 
@@ -16,8 +16,15 @@ logger = logging.getLogger(__name__)
 SHORTAGE_TRIES_MAX: Final = 300
 SHORTAGE_PAUSE_S: Final = 0.2
 
+_SHORTAGE: Final = frozenset((EMFILE, ENFILE, ENOMEM))
 
-class PatientExecutor:
+
+def is_shortage(error: OSError) -> bool:
+    """Whether no descriptor or no memory is left, which is temporary and not a fault of the disk."""
+    return error.errno in _SHORTAGE
+
+
+class RetryingExecutor:
     """Runs idempotent work in the executor, and retries it on a shortage."""
 
     def __init__(self, executor: Executor) -> None:

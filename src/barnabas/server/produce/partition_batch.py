@@ -1,27 +1,36 @@
-"""One partition of a Produce request: the partition to append to, or the error."""
+"""One partition of a Produce request: find the partition and the one batch for it (compiled).
 
-from struct import Struct
+The batch itself is checked when the log admits it (storage/intake.py).
+"""
+
 from typing import Final
 
 from barnabas.base.errors import BarnabasError, kept
 from barnabas.base.ids import TopicPartition
-from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.records.errors import CorruptBatch, InvalidBatch, UnknownCodec
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     BASE_SEQUENCE_AT,
+    BATCH_LENGTH_AT,
+    CODEC_BITS,
     HEADER_SIZE,
+    INT32,
+    LENGTH_EXCLUDES,
+    MAGIC,
+    MAGIC_AT,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    PRODUCER,
     PRODUCER_ID_AT,
     TRANSACTIONAL_BIT,
+    Codec,
 )
 from barnabas.replication.errors import NoTransactionalId, UnknownTopicId
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import Partition, find_partition
 from barnabas.server.coordination.verification import Speech
 from barnabas.server.errors import code_of
-from barnabas.server.produce.produced import checked, only_batch
 from barnabas.server.produce.recompress import AS_PRODUCED, needs_recompression, recompressed
 from barnabas.server.services import Services
 from barnabas.storage.files import Buffer
@@ -29,9 +38,10 @@ from barnabas.storage.producers.table import Verification
 
 ALL_IN_SYNC: Final = -1
 _TOPIC_IDS_FROM: Final = 13
-# The producer's id and epoch, and the sequence of a batch's first record.
-_PRODUCER: Final = Struct(">qh")
-_SEQUENCE: Final = Struct(">i")
+# The minimum batch length in any version of the record format.
+_LENGTH_MIN: Final = 14
+_ZSTD_FROM: Final = 7
+_ZSTD: Final = int(Codec.ZSTD)
 
 
 class NotVerified(BarnabasError):
@@ -42,8 +52,8 @@ class NotVerified(BarnabasError):
         self.code = code
 
 
-class ProduceTarget:
-    """The constructor finds the partition and checks the batch; `wrong` is the error that was found."""
+class PartitionBatch:
+    """The constructor finds the partition and the batch; `wrong` is the error that was found."""
 
     __slots__ = (
         "batch",
@@ -53,6 +63,7 @@ class ProduceTarget:
         "partition",
         "producer_epoch",
         "producer_id",
+        "start",
         "verification",
         "wrong",
     )
@@ -67,6 +78,8 @@ class ProduceTarget:
     ) -> None:
         self.index = data.index
         self.batch: Buffer = b""
+        # The position of the batch in the request, or -1: only the compiled decoder records it.
+        self.start: int = getattr(data, "start", -1)
         # Whether there is exactly one batch, valid or not.
         self.is_batch = False
         self.partition: Partition | None = None
@@ -84,9 +97,8 @@ class ProduceTarget:
             self.partition.need_leader()
             if body.acks == ALL_IN_SYNC:
                 self.partition.need_in_sync()
-            self.batch = checked(self.batch, data)
             if is_transactional:
-                self.producer_id, self.producer_epoch = _PRODUCER.unpack_from(self.batch, PRODUCER_ID_AT)
+                self.producer_id, self.producer_epoch, _ = PRODUCER.unpack_from(self.batch, PRODUCER_ID_AT)
                 self.is_transactional = True
         except BarnabasError as error:
             self.wrong = kept(error)
@@ -103,7 +115,7 @@ class ProduceTarget:
         try:
             self.verification = self.partition.log.producers.start_verification(
                 self.producer_id,
-                sequence=_SEQUENCE.unpack_from(self.batch, BASE_SEQUENCE_AT)[0],
+                sequence=INT32.unpack_from(self.batch, BASE_SEQUENCE_AT)[0],
                 epoch=self.producer_epoch,
                 now_ms=now_ms,
                 epoch_bump=speech.adds,
@@ -134,6 +146,7 @@ class ProduceTarget:
             return
         try:
             self.batch = await recompressed(broker.executor, self.partition.log.config, self.batch)
+            self.start = -1
             # The partition may have moved or been deleted meanwhile.
             self.partition.need_leader()
         except BarnabasError as error:
@@ -147,8 +160,49 @@ def _find(broker: Services, topic: TopicProduceData, index: int, version: int) -
         if known is None:
             raise UnknownTopicId("unknown topic id")
         name = known.name
-    tp = topic_partition(name, index)
-    return broker.replicas.partitions.get(tp) or broker.replicas.get(tp)
+    return find_partition(broker.replicas, name, index)
+
+
+def only_batch(records: Buffer | None, version: int) -> Buffer:
+    """Return the one batch in the partition data. An incomplete batch after it is dropped, as in Kafka.
+
+    InvalidBatch if there is none, or more than one; CorruptBatch if its length or magic is invalid.
+    """
+    size = _batch_size(records, 0)
+    if size is None or records is None:
+        raise InvalidBatch("partition data holds no complete batch", where="records")
+    if size != len(records):
+        if _batch_size(records, size) is not None:
+            raise InvalidBatch(
+                "partition data holds more than one batch; send one batch per partition", where="records"
+            )
+        records = records[:size]
+    if records[MAGIC_AT] != MAGIC:
+        raise InvalidBatch(f"magic is {records[MAGIC_AT]}, expected {MAGIC}", where="records")
+    if version < _ZSTD_FROM and size >= HEADER_SIZE and records[ATTRIBUTES_AT + 1] & CODEC_BITS == _ZSTD:
+        raise UnknownCodec(
+            f"zstd needs Produce version {_ZSTD_FROM} or later, the request has version {version}",
+            where="records",
+        )
+    return records
+
+
+def _batch_size(records: Buffer | None, at: int) -> int | None:
+    """The size of the batch at `at`; None if there is no complete one."""
+    left = 0 if records is None else len(records) - at
+    if records is None or left < LENGTH_EXCLUDES:
+        return None
+    (length,) = INT32.unpack_from(records, at + BATCH_LENGTH_AT)
+    if length < _LENGTH_MIN:
+        raise CorruptBatch(f"length is {length}, the minimum is {_LENGTH_MIN}", where=f"batch at byte {at}")
+    if left <= MAGIC_AT:
+        return None
+    if records[at + MAGIC_AT] > MAGIC:
+        raise CorruptBatch(
+            f"magic is {records[at + MAGIC_AT]}, expected {MAGIC}", where=f"batch at byte {at}"
+        )
+    size = int(length) + LENGTH_EXCLUDES
+    return size if size <= left else None
 
 
 def _is_transactional(batch: Buffer, transactional_id: str | None) -> bool:
