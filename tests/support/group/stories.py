@@ -12,7 +12,7 @@ from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record,
 from barnabas.coordinators.decision.timers import TimerKey, Timers
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -137,16 +137,16 @@ class Story:
 
     def __init__(self, settings: GroupSettings | None = None, *, group_id: str = GROUP) -> None:
         self.settings = settings or GroupSettings()
-        self.ground = Ground(self.settings, Random(7))
-        self.classic = ClassicGroups(self.ground)
-        self.stage = Stage(self.ground.timers, self._apply, self.classic.expire)
+        self.context = ShardContext(self.settings, Random(7))
+        self.classic = ClassicGroups(self.context)
+        self.stage = Stage(self.context.timers, self._apply, self.classic.expire)
         self.group_id = group_id
 
     @classmethod
     def beside(cls, other: "Story", group_id: str) -> "Story":
         """Another group of the same shard."""
         beside = cls(other.settings, group_id=group_id)
-        beside.ground, beside.classic, beside.stage = other.ground, other.classic, other.stage
+        beside.context, beside.classic, beside.stage = other.context, other.classic, other.stage
         return beside
 
     def _apply(self, record: Record) -> None:
@@ -157,7 +157,7 @@ class Story:
 
     @property
     def group(self) -> ClassicGroup:
-        group = self.ground.groups[self.group_id]
+        group = self.context.groups[self.group_id]
         assert isinstance(group, ClassicGroup)
         return group
 
@@ -227,7 +227,7 @@ class Story:
         said: dict[str, Any] = {
             "generation_id": member.generation,
             "protocol_type": "consumer",
-            "protocol_name": self.group.protocol if self.group_id in self.ground.groups else None,
+            "protocol_name": self.group.protocol if self.group_id in self.context.groups else None,
             **odd,
         }
         request = SyncGroupRequest(

@@ -18,13 +18,12 @@ from barnabas.coordinators.decision.outcome import (
     StoredRecord,
 )
 from barnabas.coordinators.decision.timers import TimerKey
-from barnabas.coordinators.group.applying import Applying
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.groups import ConsumerGroups
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CLASSIC, CONSUMER, Ground, Group
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import CLASSIC, CONSUMER, Group, GroupError
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
 from barnabas.metadata.image import MetadataImage
@@ -68,26 +67,25 @@ class GroupShard:
     Handlers call `offsets` directly for commits.
     """
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground: Final = ground
-        self.timers: Final = ground.timers
-        self.classic: Final = ClassicGroups(ground)
-        self.consumer: Final = ConsumerGroups(ground, self.classic)
+    def __init__(self, context: ShardContext) -> None:
+        self.context: Final = context
+        self.timers: Final = context.timers
+        self.classic: Final = ClassicGroups(context)
+        self.consumer: Final = ConsumerGroups(context, self.classic)
         self.assigning: Final = self.consumer.assigning
-        self.offsets: Final = Offsets(ground, self.classic.new)
-        self._others: Final = _OtherRecords(self.classic, self.consumer, self.offsets)
-        # (record) -> None: apply a record of an Outcome. Bound directly, because an extra call is measurable
-        # here.
-        self.apply: Final = Applying(self.offsets, self._others.apply).apply
+        self.offsets: Final = Offsets(context, self.classic.new, self._apply_other)
+        # (record) -> None: apply a record of an Outcome. Bound to the offsets, because most records are
+        # commits, and an extra call is measurable here.
+        self.apply: Final = self.offsets.apply
 
     def __len__(self) -> int:
         """The number of groups."""
-        return len(self.ground.groups)
+        return len(self.context.groups)
 
     # The classic protocol
 
     def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             return self.classic.join(request, caller, to, now)
         if not group.is_empty:
@@ -95,28 +93,28 @@ class GroupShard:
         # The first classic member that joins an empty consumer group turns it into a classic one.
         outcome = Outcome()
         outcome.records += group.tombstones()
-        del self.ground.groups[group.id]
+        del self.context.groups[group.id]
         outcome.add(self.classic.join(request, caller, to, now))
-        if request.group_id not in self.ground.groups:
+        if request.group_id not in self.context.groups:
             # The join was refused: restore the group.
-            self.ground.groups[group.id] = group
+            self.context.groups[group.id] = group
             outcome.records.clear()
         return outcome
 
     def sync(self, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self.consumer.sync(group, request, caller, to, now)
         return self.classic.sync(request, caller, to, now)
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self.consumer.classic_heartbeat(group, request, caller, to, now)
         return self.classic.heartbeat(request, caller, to, now)
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self.consumer.leave(group, request, caller, to, now)
         return self.classic.leave(request, caller, to, now)
@@ -153,7 +151,7 @@ class GroupShard:
 
         Yields None for each other group. Iterates over a snapshot of the groups.
         """
-        for group in list(self.ground.groups.values()):
+        for group in list(self.context.groups.values()):
             if (states and group.state.lower() not in states) or (kinds and group.kind not in kinds):
                 yield None
                 continue
@@ -165,7 +163,7 @@ class GroupShard:
             )
 
     def describe_classic(self, group_id: str, version: int) -> DescribedGroup:
-        group = self.ground.groups.get(group_id)
+        group = self.context.groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return self.classic.describe(group)
         described = DescribedGroup(
@@ -177,7 +175,7 @@ class GroupShard:
         return described
 
     def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
-        group = self.ground.groups.get(group_id)
+        group = self.context.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return self.consumer.describe(group)
         return DescribedConsumerGroup(
@@ -207,7 +205,7 @@ class GroupShard:
         return outcome
 
     def _delete(self, group_id: str, outcome: Outcome) -> None:
-        group = self.ground.groups.get(group_id)
+        group = self.context.groups.get(group_id)
         if group is None:
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
@@ -230,14 +228,14 @@ class GroupShard:
         return self.consumer.expire(key, now)
 
     def _expire_offsets_later(self, now: Now) -> None:
-        interval_ms = self.ground.settings.offsets_retention_check_interval_ms
+        interval_ms = self.context.settings.offsets_retention_check_interval_ms
         if self.offsets.has_more_to_expire:
             interval_ms = min(interval_ms, _PAUSE_MS)
-        self.ground.timers.set(_OFFSETS_TIMER, now.tick_ms + interval_ms)
+        self.context.timers.set(_OFFSETS_TIMER, now.tick_ms + interval_ms)
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> Outcome:
         """Take a new image. `changed` are the created and altered topics, `deleted` the deleted ones."""
-        self.ground.image = image
+        self.context.image = image
         self.consumer.topics_changed(changed | deleted)
         # A topic that was deleted and recreated starts without offsets.
         return self.offsets.topics_deleted(deleted) if deleted else Outcome()
@@ -247,6 +245,22 @@ class GroupShard:
         return self.classic.abandon(code)
 
     # Records
+
+    def _apply_other(self, record: Record) -> None:
+        """Apply a record that is not a plain commit."""
+        if isinstance(record, PendingOffset):
+            self.offsets.pend(record.producer_id, (record.offset,))
+        elif isinstance(record, TransactionEnd):
+            self.offsets.end_transaction(record.producer_id, commit=record.commit)
+        else:
+            assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
+            self._apply_stored(record.key, record.value)
+
+    def _apply_stored(self, key: object, value: object | None) -> None:
+        if isinstance(key, GroupMetadataKey):
+            self.classic.apply(key, value)  # type: ignore[arg-type]
+        else:
+            self.consumer.apply(key, value)
 
     def replay(self, batch: bytes) -> None:
         """Apply a batch of the log while loading. Malformed if it cannot be decoded."""
@@ -260,7 +274,7 @@ class GroupShard:
                 # Written by a later release; it stays in the log for that release.
                 logger.warning("record skipped error=%s", unknown)
                 continue
-            self._others.apply_stored(key, value)
+            self._apply_stored(key, value)
 
     def loaded(self, now: Now) -> Outcome:
         """All batches have been replayed: start sessions and timers."""
@@ -272,7 +286,7 @@ class GroupShard:
 
     def durable(self) -> tuple[object, object]:
         """The state that the records describe, as a comparable value."""
-        groups = {group_id: _durable(group) for group_id, group in self.ground.groups.items()}
+        groups = {group_id: _durable(group) for group_id, group in self.context.groups.items()}
         return {one: told for one, told in groups.items() if told is not None}, self.offsets.durable()
 
 
@@ -296,27 +310,3 @@ def groups_of(
     wanted_kinds = frozenset(kind.lower() for kind in kinds)
     for shard in shards:
         yield from shard.list(wanted_states, wanted_kinds)
-
-
-class _OtherRecords:
-    """Applies all records except plain commits."""
-
-    def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups, offsets: Offsets) -> None:
-        self._classic = classic
-        self._consumer = consumer
-        self._offsets = offsets
-
-    def apply(self, record: Record) -> None:
-        if isinstance(record, PendingOffset):
-            self._offsets.pend(record.producer_id, (record.offset,))
-        elif isinstance(record, TransactionEnd):
-            self._offsets.end_transaction(record.producer_id, commit=record.commit)
-        else:
-            assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
-            self.apply_stored(record.key, record.value)
-
-    def apply_stored(self, key: object, value: object | None) -> None:
-        if isinstance(key, GroupMetadataKey):
-            self._classic.apply(key, value)  # type: ignore[arg-type]
-        else:
-            self._consumer.apply(key, value)

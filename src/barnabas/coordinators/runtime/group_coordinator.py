@@ -9,7 +9,7 @@ from barnabas.base.executor import Executor
 from barnabas.base.re2_work import PatternWork
 from barnabas.base.tasks import Tasks
 from barnabas.coordinators.group.consumer.patterns import TopicPatterns
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.assigner import Assigner
@@ -53,7 +53,9 @@ class GroupCoordinator:
             tasks=tasks,
             # Read each time: max.message.bytes of the topic may change.
             new=lambda partition: GroupShard(
-                Ground(self._settings, rng, self._image, lambda: partition.batch_bytes_max, self._patterns)
+                ShardContext(
+                    self._settings, rng, self._image, lambda: partition.batch_bytes_max, self._patterns
+                )
             ),
             activate=self._activate,
             commit_timeout_ms=commit_timeout_ms,
@@ -61,10 +63,10 @@ class GroupCoordinator:
         )
 
     def _activate(self, host: GroupHost) -> None:
-        ground = host.shard.ground
+        context = host.shard.context
         # Settings and image may have changed while the log was read.
-        ground.settings = self._settings
-        before, now = ground.image, self._image
+        context.settings = self._settings
+        before, now = context.image, self._image
         self.assigner.serve(host)
         host.activate()
         if now is not before and host.state is State.ACTIVE:
@@ -101,7 +103,7 @@ class GroupCoordinator:
     def take_settings(self, settings: GroupSettings) -> None:
         self._settings = settings
         for host in self.shards.hosts.values():
-            host.shard.ground.settings = settings
+            host.shard.context.settings = settings
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
         self._see(image)

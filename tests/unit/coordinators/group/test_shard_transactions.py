@@ -99,7 +99,7 @@ class TxnStory(MixedStory):
     def check_log(self) -> None:
         """Whoever reads it knows what is known here, and is told the same."""
         after = TxnStory(self.settings)
-        after.ground.image = self.ground.image
+        after.context.image = self.context.image
         for batch in self.stage.batches:
             after.shard.replay(batch)
         after.stage.carry_out(after.shard.loaded(after.stage.now))
@@ -193,12 +193,12 @@ def test_a_session_does_not_begin_anew_with_a_commit_in_a_transaction() -> None:
     member = Classic(instance_id="one")
     story.is_classic_with(member, parts=[{"orders": [0]}])
     session = ("classic-session", "g", member.id)
-    ends_ms = story.ground.timers.get(session)
+    ends_ms = story.context.timers.get(session)
     story.stage.pass_time(1_000)
 
     story.commits_in_transaction(7, generation_id=member.generation, member_id=member.id)
 
-    assert story.ground.timers.get(session) == ends_ms
+    assert story.context.timers.get(session) == ends_ms
 
 
 def test_who_wants_what_is_stable_waits_until_all_transactions_have_ended() -> None:
@@ -252,7 +252,7 @@ def test_nothing_expires_that_is_about_to_change_and_no_group_goes_that_waits_fo
     story.ends(commit=False)
     story.stage.pass_time(2 * story.settings.offsets_retention_check_interval_ms)
     assert story.committed(0) == NOTHING
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 
@@ -261,7 +261,7 @@ def test_a_group_that_has_nothing_but_what_is_pending_stays_for_its_marker() -> 
     story.commits_in_transaction(7)
 
     story.stage.pass_time(2 * story.settings.offsets_retention_ms)
-    assert list(story.ground.groups) == ["g"]
+    assert list(story.context.groups) == ["g"]
     story.ends()
 
     assert story.committed() == (7, ErrorCode.NONE)
@@ -271,12 +271,12 @@ def test_a_group_that_has_nothing_but_what_is_pending_stays_for_its_marker() -> 
 def test_a_group_that_came_to_be_with_a_transaction_goes_when_it_is_aborted() -> None:
     story = TxnStory()
     story.commits_in_transaction(7)
-    assert list(story.ground.groups) == ["g"]
+    assert list(story.context.groups) == ["g"]
     story.ends(commit=False)
 
     story.stage.pass_time(2 * story.settings.offsets_retention_check_interval_ms)
 
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 
@@ -292,7 +292,7 @@ def test_a_group_is_deleted_with_what_is_pending_and_the_marker_brings_nothing_b
     story.ends()
 
     assert [story.committed(partition) for partition in range(2)] == [NOTHING, NOTHING]
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 

@@ -5,8 +5,7 @@ from typing import Final
 
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.states import DEAD, EMPTY, PREPARING
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Group
+from barnabas.coordinators.group.group import Group, GroupError
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequest, SyncGroupRequest

@@ -21,8 +21,7 @@ from barnabas.coordinators.group.classic.states import (
 )
 from barnabas.coordinators.group.classic.stored import group_record, tombstone, value_of
 from barnabas.coordinators.group.classic.subscriptions import CONSUMER_TYPE, Subscriptions
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CLASSIC
+from barnabas.coordinators.group.group import CLASSIC, GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.stored.offsets import GroupMetadataValue
 
@@ -41,7 +40,7 @@ class InitialDelay:
 
 
 class ClassicGroup(Membership):
-    """A Group of ground.py."""
+    """A Group of group.py."""
 
     __slots__ = (
         "_timers",
@@ -137,7 +136,7 @@ class ClassicGroup(Membership):
         """The last stored record; None without one."""
         return self.stored
 
-    # A Group of ground.py
+    # A Group of group.py
 
     @property
     def kind(self) -> str:
@@ -172,9 +171,9 @@ class ClassicGroup(Membership):
     def check_commit(
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, *, is_txn: bool, version: int
     ) -> None:
-        self.check_alive()
         if generation_or_epoch < 0 and self.state == EMPTY:
             return
+        self.check_alive()
         if generation_or_epoch >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)
             self.check_generation(generation_or_epoch)
@@ -232,7 +231,7 @@ class ClassicGroup(Membership):
     def set_session(self, member_id: str, timeout_ms: int, now: Now) -> None:
         self._timers.set((SESSION, self.id, member_id), now.tick_ms + timeout_ms)
 
-    def heard_from(self, member_id: str, now: Now) -> None:
+    def extend_session(self, member_id: str, now: Now) -> None:
         """A commit extends the session, but not in CompletingRebalance, where a SyncGroup is due."""
         member = self.members.get(member_id)
         if member is not None and self.state in (STABLE, PREPARING):

@@ -17,8 +17,8 @@ from barnabas.coordinators.group.classic.rebalances import JOIN, SYNC, Rebalance
 from barnabas.coordinators.group.classic.states import DEAD, EMPTY, PREPARING, STABLE
 from barnabas.coordinators.group.classic.stored import members_of, state_ms_of
 from barnabas.coordinators.group.classic.syncs import Syncs
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
@@ -34,12 +34,12 @@ from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValu
 class ClassicGroups:
     """Serves the classic protocol. Methods that return an Outcome have changed only in-memory state."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground: Final = ground
-        self._rebalances: Final = Rebalances(ground)
-        self._joins: Final = Joins(ground, self._rebalances)
-        self._syncs: Final = Syncs(ground, self._rebalances)
-        self._leaves: Final = Leaves(ground, self._rebalances)
+    def __init__(self, context: ShardContext) -> None:
+        self._context: Final = context
+        self._rebalances: Final = Rebalances(context)
+        self._joins: Final = Joins(context, self._rebalances)
+        self._syncs: Final = Syncs(context, self._rebalances)
+        self._leaves: Final = Leaves(context, self._rebalances)
 
     # Requests
 
@@ -53,7 +53,7 @@ class ClassicGroups:
         code = ErrorCode.NONE
         try:
             check_group_id(request.group_id)
-            group = self._ground.groups.get(request.group_id)
+            group = self._context.groups.get(request.group_id)
             if not isinstance(group, ClassicGroup):
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
             group.check_alive()
@@ -74,7 +74,7 @@ class ClassicGroups:
 
     def expire(self, key: TimerKey, now: Now) -> Outcome:
         what, group_id, member_id = key
-        group = self._ground.groups.get(group_id)
+        group = self._context.groups.get(group_id)
         outcome = Outcome()
         if not isinstance(group, ClassicGroup):
             return outcome
@@ -91,21 +91,21 @@ class ClassicGroups:
 
     def apply(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
         """Apply a record that was written or loaded."""
-        group = self._ground.groups.get(key.group)
+        group = self._context.groups.get(key.group)
         if value is None:
             if isinstance(group, ClassicGroup):
                 self._rebalances.forget_timers(group)
                 group.state = DEAD
-                self._ground.remove(key.group)
+                self._context.remove(key.group)
         elif isinstance(group, ClassicGroup) and group.unapplied is not None and group.unapplied == value:
             group.apply(value)
         else:
-            self._ground.groups[key.group] = self._restored(key.group, value)
+            self._context.groups[key.group] = self._restored(key.group, value)
 
     def _restored(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         group = ClassicGroup(
             group_id,
-            self._ground.timers,
+            self._context.timers,
             state=STABLE if value.members else EMPTY,
             state_ms=state_ms_of(value),
             generation=value.generation,
@@ -126,7 +126,7 @@ class ClassicGroups:
     def loaded(self, now: Now) -> Outcome:
         """Everything has been applied: start sessions, and rebalance groups that exceed the maximum size."""
         outcome = Outcome()
-        size_max = self._ground.settings.classic_size_max
+        size_max = self._context.settings.classic_size_max
         for group in self._groups():
             self._begin_sessions(group, now)
             if len(group.members) > size_max:
@@ -139,13 +139,13 @@ class ClassicGroups:
 
     def new(self, group_id: str) -> ClassicGroup:
         """A group for commits without members. Only its offsets are written."""
-        group = ClassicGroup(group_id, self._ground.timers)
-        self._ground.groups[group_id] = group
+        group = ClassicGroup(group_id, self._context.timers)
+        self._context.groups[group_id] = group
         return group
 
     def adopt(self, group: ClassicGroup, now: Now) -> None:
         """Replace a consumer group and start the sessions. The caller writes group.record()."""
-        self._ground.groups[group.id] = group
+        self._context.groups[group.id] = group
         self._begin_sessions(group, now)
 
     def rebalance(self, group: ClassicGroup, reason: str, now: Now) -> Outcome:
@@ -193,7 +193,7 @@ class ClassicGroups:
         )
 
     def _groups(self) -> list[ClassicGroup]:
-        return [group for group in self._ground.groups.values() if isinstance(group, ClassicGroup)]
+        return [group for group in self._context.groups.values() if isinstance(group, ClassicGroup)]
 
     def _begin_sessions(self, group: ClassicGroup, now: Now) -> None:
         for member in group.members.values():

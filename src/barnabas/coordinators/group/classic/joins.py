@@ -4,6 +4,7 @@ v1 rebalance timeout; v4 a new member must rejoin with its assigned id (KIP-394)
 v9 skip_assignment for a static leader that returns (KIP-814).
 """
 
+from random import Random
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
@@ -20,8 +21,8 @@ from barnabas.coordinators.group.classic.member import ClassicMember
 from barnabas.coordinators.group.classic.rebalances import Rebalances
 from barnabas.coordinators.group.classic.replacements import Replacements
 from barnabas.coordinators.group.classic.states import PREPARING, STABLE
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequest
 
@@ -31,25 +32,25 @@ _ID_REQUIRED_FROM: Final = 4
 class Joins:
     """Handles JoinGroup for classic groups."""
 
-    def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
-        self._ground: Final = ground
+    def __init__(self, context: ShardContext, rebalances: Rebalances) -> None:
+        self._context: Final = context
         self._rebalances: Final = rebalances
-        self._replacements: Final = Replacements(ground, rebalances)
+        self._replacements: Final = Replacements(context, rebalances)
 
     def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         try:
-            check_join(request, self._ground.settings)
-            check_metadata(request, self._ground.groups)
+            check_join(request, self._context.settings)
+            check_metadata(request, self._context.groups)
         except GroupError as error:
             return answered(to, join_refused(request.member_id, error.code))
-        group = self._ground.groups.get(request.group_id)
+        group = self._context.groups.get(request.group_id)
         if group is None and request.member_id:
             return answered(to, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
         outcome = Outcome()
         if group is None:
             # Written now, so that the group does not exist only as a pending member id.
-            group = ClassicGroup(request.group_id, self._ground.timers, state_ms=now.ms)
-            self._ground.groups[group.id] = group
+            group = ClassicGroup(request.group_id, self._context.timers, state_ms=now.ms)
+            self._context.groups[group.id] = group
             outcome.write(group.record())
         elif not isinstance(group, ClassicGroup):
             return answered(to, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
@@ -58,7 +59,7 @@ class Joins:
 
     def _join(self, joining: Joining) -> None:
         group, member_id = joining.group, joining.request.member_id
-        if not has_room_for(group, member_id, self._ground.settings.classic_size_max):
+        if not has_room_for(group, member_id, self._context.settings.classic_size_max):
             self._turn_away(joining)
             return
         try:
@@ -92,7 +93,7 @@ class Joins:
     def _join_as_new(self, joining: Joining) -> None:
         group, request = joining.group, joining.request
         name = joining.caller.client_id if request.group_instance_id is None else request.group_instance_id
-        member_id = f"{name}-{self._ground.new_suffix()}"
+        member_id = f"{name}-{_new_suffix(self._context.rng)}"
         check_member_id(member_id)
         if request.group_instance_id is not None and request.group_instance_id in group.static:
             old = group.members[group.static[request.group_instance_id]]
@@ -120,7 +121,7 @@ class Joins:
             group.initial.has_newcomers = True
         group.add(member)
         joining.wait(member)
-        group.set_session(member_id, self._ground.settings.new_member_join_timeout_ms, now)
+        group.set_session(member_id, self._context.settings.new_member_join_timeout_ms, now)
         self._rebalance(joining, f"new member {member_id}")
 
     def _rejoin(self, joining: Joining, member: ClassicMember) -> None:
@@ -144,3 +145,9 @@ class Joins:
         self._rebalances.prepare_or_complete(
             joining.group, f"{reason}: {joining.reason}", joining.outcome, joining.now
         )
+
+
+def _new_suffix(rng: Random) -> str:
+    """The unique part of a member id: a random UUID in hexadecimal."""
+    digits = rng.randbytes(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -11,8 +11,8 @@ from barnabas.coordinators.group.classic.checks import check_group_id
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.rebalances import Rebalances
 from barnabas.coordinators.group.classic.states import EMPTY
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     LeaveGroupRequest,
@@ -27,12 +27,12 @@ _SEVERAL_FROM: Final = 3
 class Leaves:
     """Handles LeaveGroup, from members and from administrators."""
 
-    def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
-        self._ground: Final = ground
+    def __init__(self, context: ShardContext, rebalances: Rebalances) -> None:
+        self._context: Final = context
         self._rebalances: Final = rebalances
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self._ground.groups.get(request.group_id)
+        group = self._context.groups.get(request.group_id)
         leaving = leaving_members(request, caller.version)
         outcome = Outcome()
         try:

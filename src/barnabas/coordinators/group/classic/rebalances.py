@@ -12,7 +12,7 @@ from barnabas.coordinators.group.classic.answers import join_refused, joined, sy
 from barnabas.coordinators.group.classic.group import SESSION, ClassicGroup, InitialDelay
 from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT, ClassicMember
 from barnabas.coordinators.group.classic.states import COMPLETING, EMPTY, PREPARING, STABLE
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -24,8 +24,8 @@ SYNC: Final = "classic-sync"
 class Rebalances:
     """Advances rebalances when members join or leave and when timers expire."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground: Final = ground
+    def __init__(self, context: ShardContext) -> None:
+        self._context: Final = context
 
     # Starting a rebalance
 
@@ -45,7 +45,7 @@ class Rebalances:
         is_initial = group.state == EMPTY
         group.move(PREPARING, now)
         if is_initial:
-            delay_ms = self._ground.settings.initial_rebalance_delay_ms
+            delay_ms = self._context.settings.initial_rebalance_delay_ms
             group.initial = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
             self._set_join(group, delay_ms, now)
         elif group.have_all_joined:
@@ -73,7 +73,7 @@ class Rebalances:
     def complete(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
         """Open a generation with the members that have joined. Others are removed, except static ones, which
         stay until their session expires."""
-        self._ground.timers.cancel(_key(JOIN, group))
+        self._context.timers.cancel(_key(JOIN, group))
         group.initial = None
         late = [one for one in group.members.values() if one.joining is None and not one.is_static]
         for member in late:
@@ -105,7 +105,7 @@ class Rebalances:
             member.is_new = False
             group.begin_session(member, now)
         group.unsynced.update(group.members)
-        self._ground.timers.set(_key(SYNC, group), now.tick_ms + group.rebalance_timeout_ms)
+        self._context.timers.set(_key(SYNC, group), now.tick_ms + group.rebalance_timeout_ms)
 
     # Leaving and expired members
 
@@ -127,7 +127,7 @@ class Rebalances:
             outcome.answer(to, sync_refused(code))
 
     def end_session(self, group: ClassicGroup, member_id: str) -> None:
-        self._ground.timers.cancel((SESSION, group.id, member_id))
+        self._context.timers.cancel((SESSION, group.id, member_id))
 
     def forget_pending(self, group: ClassicGroup, member_id: str) -> None:
         group.pending.discard(member_id)
@@ -160,7 +160,7 @@ class Rebalances:
         if initial is None or not initial.has_newcomers or initial.remaining_ms == 0:
             self.complete(group, outcome, now)
             return
-        delay_ms = min(self._ground.settings.initial_rebalance_delay_ms, initial.remaining_ms)
+        delay_ms = min(self._context.settings.initial_rebalance_delay_ms, initial.remaining_ms)
         group.initial = InitialDelay(delay_ms, max(initial.remaining_ms - initial.delay_ms, 0))
         self._set_join(group, delay_ms, now)
 
@@ -179,18 +179,18 @@ class Rebalances:
             self._end_sync(group)
 
     def forget_timers(self, group: ClassicGroup) -> None:
-        timers = self._ground.timers
+        timers = self._context.timers
         timers.cancel(_key(JOIN, group))
         timers.cancel(_key(SYNC, group))
         for member_id in (*group.members, *group.pending):
             self.end_session(group, member_id)
 
     def _set_join(self, group: ClassicGroup, wait_ms: int, now: Now) -> None:
-        self._ground.timers.set(_key(JOIN, group), now.tick_ms + wait_ms)
+        self._context.timers.set(_key(JOIN, group), now.tick_ms + wait_ms)
 
     def _end_sync(self, group: ClassicGroup) -> None:
         group.unsynced.clear()
-        self._ground.timers.cancel(_key(SYNC, group))
+        self._context.timers.cancel(_key(SYNC, group))
 
 
 def _key(what: str, group: ClassicGroup) -> TimerKey:

@@ -12,7 +12,7 @@ from barnabas.coordinators.group.classic.member import ClassicMember
 from barnabas.coordinators.group.classic.rebalances import Rebalances
 from barnabas.coordinators.group.classic.states import COMPLETING, STABLE
 from barnabas.coordinators.group.classic.stored import is_too_large
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.protocol.error_codes import ErrorCode
 
 _SKIPS_ASSIGNMENT_FROM: Final = 9
@@ -21,8 +21,8 @@ _SKIPS_ASSIGNMENT_FROM: Final = 9
 class Replacements:
     """Handles joins of static members that already exist."""
 
-    def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
-        self._ground: Final = ground
+    def __init__(self, context: ShardContext, rebalances: Rebalances) -> None:
+        self._context: Final = context
         self._rebalances: Final = rebalances
 
     def replace(self, joining: Joining, old: ClassicMember, member_id: str) -> None:
@@ -52,7 +52,7 @@ class Replacements:
     ) -> None:
         group = joining.group
         record = group.record()
-        if is_too_large(record, self._ground.batch_bytes_max()):
+        if is_too_large(record, self._context.batch_bytes_max()):
             group.replace(new, old)
             group.unapplied = None
             answer = joined(group, "")

@@ -13,8 +13,8 @@ from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT
 from barnabas.coordinators.group.classic.rebalances import Rebalances
 from barnabas.coordinators.group.classic.states import STABLE
 from barnabas.coordinators.group.classic.stored import is_too_large
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import SyncGroupRequest
 
@@ -22,14 +22,14 @@ from barnabas.protocol.messages.classic_groups import SyncGroupRequest
 class Syncs:
     """Handles SyncGroup for classic groups."""
 
-    def __init__(self, ground: Ground, rebalances: Rebalances) -> None:
-        self._ground: Final = ground
+    def __init__(self, context: ShardContext, rebalances: Rebalances) -> None:
+        self._context: Final = context
         self._rebalances: Final = rebalances
 
     def sync(self, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         try:
             check_sync(request, caller.version)
-            group = self._ground.groups.get(request.group_id)
+            group = self._context.groups.get(request.group_id)
             if not isinstance(group, ClassicGroup) or group.is_empty:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {request.group_id} has no members")
             check_sync_to(group, request)
@@ -57,7 +57,7 @@ class Syncs:
         """Write the assignment; apply() then makes the group stable. Members that the leader omitted get
         none."""
         record = group.record(assignments)
-        if is_too_large(record, self._ground.batch_bytes_max()):
+        if is_too_large(record, self._context.batch_bytes_max()):
             group.unapplied = None
             self._rebalances.refuse_assignment(group, ErrorCode.UNKNOWN_SERVER_ERROR, outcome, now)
             self._rebalances.prepare(group, "assignment exceeds max.message.bytes", outcome, now)

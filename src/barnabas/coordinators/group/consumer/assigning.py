@@ -13,7 +13,7 @@ from barnabas.coordinators.group.assignors.spec import Assignment
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.target import Change, changed_targets, preferred_assignor
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.metadata.image import MetadataImage
 
 # Maximum of members times topics for an assignment within a request: about 20 ms.
@@ -36,8 +36,8 @@ class AssignmentJob(NamedTuple):
 class Assigning:
     """The groups of one shard that wait for an assignment. `on_wanted` is called for the first one."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, context: ShardContext) -> None:
+        self._context = context
         self.wanted: Final[dict[str, None]] = {}
         self.on_wanted: Callable[[], None] | None = None
 
@@ -47,7 +47,7 @@ class Assigning:
         if self.on_wanted is None or len(group.members) * len(change.subscriptions) <= ASSIGNED_AT_ONCE_MAX:
             return False
         members = len(group.members) + (change.after.id not in group.members)
-        is_simple = preferred_assignor(group, change, self._ground.settings.assignors) == UNIFORM
+        is_simple = preferred_assignor(group, change, self._context.settings.assignors) == UNIFORM
         if is_simple and change.subscriptions.homogeneous(members):
             return False
         is_first = not self.wanted
@@ -58,7 +58,7 @@ class Assigning:
 
     def begin(self, group_id: str) -> AssignmentJob | None:
         """The job for a group; None if no assignment is needed any more."""
-        group = self._ground.groups.get(group_id)
+        group = self._context.groups.get(group_id)
         if not isinstance(group, ConsumerGroup) or group.is_empty or group.assignment_epoch >= group.epoch:
             return None
         member = next(iter(group.members.values()))
@@ -66,14 +66,14 @@ class Assigning:
             group.epoch,
             group.as_of_now(),
             Change(member, member, group.subscriptions.copy()),
-            self._ground.image,
-            self._ground.settings.assignors,
+            self._context.image,
+            self._context.settings.assignors,
         )
 
     def finish(self, job: AssignmentJob, targets: Mapping[str, Assignment], now: Now) -> Outcome:
         """Write the result for the members that still exist."""
         outcome = Outcome(is_tentative=True, is_divisible=True)
-        group = self._ground.groups.get(job.group.id)
+        group = self._context.groups.get(job.group.id)
         if not isinstance(group, ConsumerGroup) or group.assignment_epoch >= job.epoch:
             return outcome
         for member_id, target in targets.items():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import AWAY, JOINING, LEAVING, ConsumerMember
 from barnabas.coordinators.group.consumer.reconcile import Owned, is_part_of
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 

@@ -5,7 +5,7 @@ from typing import Final
 from barnabas.coordinators.group.consumer.checks import known_instance
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import JoinGroupRequest, MemberIdentity, SyncGroupRequest
 

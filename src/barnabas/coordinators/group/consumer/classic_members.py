@@ -37,8 +37,8 @@ from barnabas.coordinators.group.consumer.reconcile import Target
 from barnabas.coordinators.group.consumer.replacing import replacement_records, replacing
 from barnabas.coordinators.group.consumer.steps import JOIN, SESSION, SYNC, Steps
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
@@ -59,13 +59,13 @@ class ClassicMembers:
 
     def __init__(
         self,
-        ground: Ground,
+        context: ShardContext,
         topics: Topics,
         assigning: Assigning,
         migration: Migration,
         leaving: Leaving,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._topics = topics
         self._assigning = assigning
         self._migration = migration
@@ -77,12 +77,12 @@ class ClassicMembers:
         self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome:
         try:
-            check_join(request, self._ground.settings)
+            check_join(request, self._context.settings)
         except GroupError as error:
             return answered(to, join_refused(request.member_id, error.code))
-        member_id = request.member_id or self._ground.new_member_id()
+        member_id = request.member_id or self._context.new_member_id()
         try:
-            check_room(group, member_id, self._ground.settings.consumer_size_max)
+            check_room(group, member_id, self._context.settings.consumer_size_max)
             check_protocols(group, request)
             if _must_come_back(request, caller.version):
                 return answered(to, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
@@ -102,10 +102,10 @@ class ClassicMembers:
         before, replaced = _member(group, request, member_id)
         subscription = _subscription(request)
         after = _told(before, request, subscription, caller)
-        steps = Steps(self._ground, self._topics, self._assigning, group, before, after)
+        steps = Steps(self._context, self._topics, self._assigning, group, before, after)
         steps.subscribe(now)
         steps.count_epoch()
-        owned = owned_partitions(subscription, self._ground.image)
+        owned = owned_partitions(subscription, self._context.image)
         outcome = Outcome()
         # A static member of the consumer protocol may return as a classic one with its own id.
         existing = group.static_member(request.group_instance_id)
@@ -130,7 +130,7 @@ class ClassicMembers:
         return outcome
 
     def _await_sync(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
-        timers = self._ground.timers
+        timers = self._context.timers
         timers.cancel((JOIN, group.id, member.id))
         self._begin_session(group, member, now)
         timers.set((SYNC, group.id, member.id), now.tick_ms + member.rebalance_timeout_ms)
@@ -153,13 +153,13 @@ class ClassicMembers:
         except GroupError as error:
             return answered(to, sync_refused(error.code))
         assert member.classic is not None
-        self._ground.timers.cancel((SYNC, group.id, member.id))
+        self._context.timers.cancel((SYNC, group.id, member.id))
         self._begin_session(group, member, now)
         _, metadata = member.classic.protocols[0]
         response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=write_assignment(member.assigned, metadata, self._ground.image),
+            assignment=write_assignment(member.assigned, metadata, self._context.image),
         )
         return answered(to, response)
 
@@ -196,12 +196,12 @@ class ClassicMembers:
     def _begin_session(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         assert member.classic is not None
         ends_ms = now.tick_ms + member.classic.session_timeout_ms
-        self._ground.timers.set((SESSION, group.id, member.id), ends_ms)
+        self._context.timers.set((SESSION, group.id, member.id), ends_ms)
 
     def _await_join(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         key = (JOIN, group.id, member.id)
-        if key not in self._ground.timers:
-            self._ground.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
+        if key not in self._context.timers:
+            self._context.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
 
 
 def _must_come_back(request: JoinGroupRequest, version: int) -> bool:

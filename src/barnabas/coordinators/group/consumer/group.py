@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.decision.outcome import Record
+from barnabas.coordinators.decision.outcome import Now, Record
 from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment
 from barnabas.coordinators.group.consumer.member import LEAVING, NOTHING, ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.ownership import Ownership
 from barnabas.coordinators.group.consumer.records import group_tombstones
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CONSUMER
+from barnabas.coordinators.group.group import CONSUMER, GroupError
 from barnabas.protocol.error_codes import ErrorCode
 
 _Key = TypeVar("_Key")
@@ -28,7 +27,7 @@ _COMMITS_WITH_EPOCHS: Final = 9
 
 
 class ConsumerGroup:
-    """A Group of ground.py."""
+    """A Group of group.py."""
 
     __slots__ = (
         "_settled",
@@ -139,6 +138,9 @@ class ConsumerGroup:
                 member,
                 f"Epoch {generation_or_epoch} is older than the partition's assignment epoch {assigned}.",
             )
+
+    def extend_session(self, member_id: str, now: Now) -> None:
+        """Nothing to do: only heartbeats extend the session of a consumer."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         if member_id is None and member_epoch < 0:

@@ -18,8 +18,8 @@ from barnabas.coordinators.group.consumer.migration import Migration
 from barnabas.coordinators.group.consumer.replay import Replay
 from barnabas.coordinators.group.consumer.steps import REBALANCE, SESSION
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -39,19 +39,21 @@ LARGE: Final = 200
 class ConsumerGroups:
     """Every Outcome contains the answer to the request, possibly an error."""
 
-    def __init__(self, ground: Ground, classic: ClassicGroups) -> None:
-        self._ground = ground
-        self._topics = Topics(ground)
-        self.assigning: Final = Assigning(ground)
-        migration = Migration(ground, self._topics, classic)
-        self._leaving = Leaving(ground, self._topics, migration)
-        self._heartbeats = Heartbeats(ground, self._topics, self.assigning, migration, self._leaving)
-        self._classic_members = ClassicMembers(ground, self._topics, self.assigning, migration, self._leaving)
-        self._replay = Replay(ground, self._topics)
+    def __init__(self, context: ShardContext, classic: ClassicGroups) -> None:
+        self._context = context
+        self._topics = Topics(context)
+        self.assigning: Final = Assigning(context)
+        migration = Migration(context, self._topics, classic)
+        self._leaving = Leaving(context, self._topics, migration)
+        self._heartbeats = Heartbeats(context, self._topics, self.assigning, migration, self._leaving)
+        self._classic_members = ClassicMembers(
+            context, self._topics, self.assigning, migration, self._leaving
+        )
+        self._replay = Replay(context, self._topics)
 
     def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
         """Whether a request that names `told` topics may recompute a large group."""
-        group = self._ground.groups.get(group_id)
+        group = self._context.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return told > LARGE
         if told + len(group.subscriptions) + len(group.members) <= LARGE:
@@ -65,7 +67,7 @@ class ConsumerGroups:
         if idle is not None:
             return idle
         try:
-            check_heartbeat(request, caller.version, self._ground.settings.assignors)
+            check_heartbeat(request, caller.version, self._context.settings.assignors)
             if request.member_epoch in (LEAVING, AWAY):
                 return self._leaving.leave(request, to, now)
             return self._heartbeats.heartbeat(request, caller, to, now)
@@ -105,7 +107,7 @@ class ConsumerGroups:
     def topics_changed(self, names: Set[str]) -> None:
         """Mark the affected groups, which compare their hash with the next heartbeat."""
         for group_id in self._topics.changed(names):
-            group = self._ground.groups.get(group_id)
+            group = self._context.groups.get(group_id)
             if isinstance(group, ConsumerGroup):
                 group.is_fresh = False
 
@@ -114,11 +116,11 @@ class ConsumerGroups:
 
     def loaded(self, now: Now) -> Outcome:
         """Start sessions. Members that were revoking partitions get the full rebalance timeout again."""
-        timers = self._ground.timers
-        for group in self._ground.groups.values():
+        timers = self._context.timers
+        for group in self._context.groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue
-            session_ms = self._ground.settings.times_of(group.id).session_timeout_ms
+            session_ms = self._context.settings.times_of(group.id).session_timeout_ms
             for member in group.members.values():
                 timers.set((SESSION, group.id, member.id), now.tick_ms + session_ms)
                 if member.state is MemberState.UNREVOKED:
@@ -126,4 +128,4 @@ class ConsumerGroups:
         return Outcome()
 
     def describe(self, group: ConsumerGroup) -> DescribedGroup:
-        return described(group, self._ground.image, self._ground.settings.assignors)
+        return described(group, self._context.image, self._context.settings.assignors)

@@ -23,8 +23,8 @@ from barnabas.coordinators.group.consumer.reconcile import Owned
 from barnabas.coordinators.group.consumer.replacing import replacement_records, replacing
 from barnabas.coordinators.group.consumer.steps import SESSION, Steps
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
@@ -39,13 +39,13 @@ class Heartbeats:
 
     def __init__(
         self,
-        ground: Ground,
+        context: ShardContext,
         topics: Topics,
         assigning: Assigning,
         migration: Migration,
         leaving: Leaving,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._topics = topics
         self._assigning = assigning
         self._migration = migration
@@ -58,7 +58,7 @@ class Heartbeats:
 
         The same outcome as that of heartbeat(), at a fraction of the cost.
         """
-        group = self._ground.groups.get(request.group_id)
+        group = self._context.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             return None
         member = group.members.get(request.member_id)
@@ -80,13 +80,13 @@ class Heartbeats:
     ) -> Outcome:
         opening = self._open(request)
         group = opening.group
-        check_room(group, request.member_id, self._ground.settings.consumer_size_max)
-        member_id = request.member_id or self._ground.new_member_id()
+        check_room(group, request.member_id, self._context.settings.consumer_size_max)
+        member_id = request.member_id or self._context.new_member_id()
         before, replaced = _member(group, request, member_id)
         after = _told(group, before, request, caller)
         outcome = Outcome()
         if after is not before or not _nothing_to_do(group, after):
-            steps = Steps(self._ground, self._topics, self._assigning, group, before, after)
+            steps = Steps(self._context, self._topics, self._assigning, group, before, after)
             steps.subscribe(now)
             steps.count_epoch()
             target = steps.target(now)
@@ -117,8 +117,8 @@ class Heartbeats:
         tell: bool,
     ) -> Outcome:
         """Extend the session and respond; `tell` includes the assignment."""
-        times = self._ground.settings.times_of(group.id)
-        self._ground.timers.set((SESSION, group.id, member.id), now.tick_ms + times.session_timeout_ms)
+        times = self._context.settings.times_of(group.id)
+        self._context.timers.set((SESSION, group.id, member.id), now.tick_ms + times.session_timeout_ms)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member.id,
             member_epoch=member.epoch,
@@ -130,7 +130,7 @@ class Heartbeats:
 
     def _open(self, request: ConsumerGroupHeartbeatRequest) -> Opening:
         """The group, created for its first member, or converted from a classic group."""
-        group = self._ground.groups.get(request.group_id)
+        group = self._context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return Opening(group)
         if request.member_epoch != JOINING:

@@ -11,8 +11,8 @@ from barnabas.coordinators.group.consumer.member import AWAY, ConsumerMember, Me
 from barnabas.coordinators.group.consumer.migration import Migration
 from barnabas.coordinators.group.consumer.steps import JOIN, REBALANCE, SESSION, SYNC
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
@@ -23,14 +23,14 @@ from barnabas.protocol.messages.consumer_groups import (
 class Leaving:
     """Removes members from their groups."""
 
-    def __init__(self, ground: Ground, topics: Topics, migration: Migration) -> None:
-        self._ground = ground
+    def __init__(self, context: ShardContext, topics: Topics, migration: Migration) -> None:
+        self._context = context
         self._topics = topics
         self._migration = migration
 
     def leave(self, request: ConsumerGroupHeartbeatRequest, to: ReplyTo, now: Now) -> Outcome:
         """Handle a heartbeat with a leave epoch. Raises GroupError."""
-        group = self._ground.groups.get(request.group_id)
+        group = self._context.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             what = "not found" if group is None else "is not a consumer group"
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
@@ -55,7 +55,7 @@ class Leaving:
     def expired(self, key: TimerKey, now: Now) -> Outcome:
         """A session, a revocation or a classic join or sync has timed out."""
         kind, group_id, member_id = key
-        group = self._ground.groups.get(group_id)
+        group = self._context.groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if member is None or (kind == REBALANCE and not _still_revokes(member)):
             return Outcome()
@@ -89,7 +89,7 @@ class Leaving:
 
     def forget_timers(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         for kind in (SESSION, REBALANCE, JOIN, SYNC):
-            self._ground.timers.cancel((kind, group.id, member.id))
+            self._context.timers.cancel((kind, group.id, member.id))
 
 
 def _still_revokes(member: ConsumerMember) -> bool:

@@ -19,14 +19,14 @@ from barnabas.coordinators.group.consumer.records import (
     TargetKey,
 )
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 
 
 class Live:
     """Applies live records to the groups of one shard."""
 
-    def __init__(self, ground: Ground, topics: Topics) -> None:
-        self._ground = ground
+    def __init__(self, context: ShardContext, topics: Topics) -> None:
+        self._context = context
         self._topics = topics
         self.by_key: dict[type, Callable[[Any, Any], None]] = {
             EpochKey: self._epoch,
@@ -38,9 +38,9 @@ class Live:
 
     def _group(self, group_id: str) -> ConsumerGroup:
         """The group, created with its first record."""
-        group = self._ground.groups.get(group_id)
+        group = self._context.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            group = self._ground.groups[group_id] = ConsumerGroup(group_id)
+            group = self._context.groups[group_id] = ConsumerGroup(group_id)
         return group
 
     def _epoch(self, key: EpochKey, value: Epoch) -> None:

@@ -27,8 +27,8 @@ from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import NOTHING, ClassicSide, ConsumerMember
 from barnabas.coordinators.group.consumer.steps import JOIN, REBALANCE, SESSION, SYNC
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground, Group
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import Group, GroupError
 from barnabas.protocol.error_codes import ErrorCode
 
 _PROTOCOL_TYPE = "consumer"
@@ -45,8 +45,8 @@ class Opening(NamedTuple):
 class Migration:
     """Converts groups of one kind into the other."""
 
-    def __init__(self, ground: Ground, topics: Topics, classic: ClassicGroups) -> None:
-        self._ground = ground
+    def __init__(self, context: ShardContext, topics: Topics, classic: ClassicGroups) -> None:
+        self._context = context
         self._topics = topics
         self._classic = classic
 
@@ -75,11 +75,11 @@ class Migration:
             for member in opening.group.members.values():
                 assert member.classic is not None
                 ends_ms = now.tick_ms + member.classic.session_timeout_ms
-                self._ground.timers.set((SESSION, opening.group.id, member.id), ends_ms)
+                self._context.timers.set((SESSION, opening.group.id, member.id), ends_ms)
         return outcome
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
-        settings = self._ground.settings
+        settings = self._context.settings
         if not settings.upgrades:
             raise _refused(group, "group.consumer.migration.policy does not allow upgrades")
         if group.protocol_type != _PROTOCOL_TYPE:
@@ -94,7 +94,7 @@ class Migration:
             raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} has no generation yet.")
         try:
             subscription = read_subscription(metadata)
-            target = read_assignment(member.assignment, self._ground.image)
+            target = read_assignment(member.assignment, self._context.image)
         except Malformed as malformed:
             raise _refused(group, str(malformed)) from None
         if _overlaps(made, target):
@@ -139,7 +139,7 @@ class Migration:
         return group.classic_members == size - 1 and self._allows_downgrade(size)
 
     def _allows_downgrade(self, size: int) -> bool:
-        settings = self._ground.settings
+        settings = self._context.settings
         return settings.downgrades and size <= settings.classic_size_max
 
     def downgraded(
@@ -154,7 +154,7 @@ class Migration:
         """Replace the group by a classic one, without the leaving members and with the joining one."""
         classic = ClassicGroup(
             group.id,
-            self._ground.timers,
+            self._context.timers,
             state=STABLE,
             state_ms=now.ms,
             generation=group.epoch,
@@ -175,7 +175,7 @@ class Migration:
             # instead: if the group is upgraded again before the member has joined, others get partitions it
             # has not revoked.
             has = _held(member) if rebalance else group.target_of(member)
-            given.assignment = write_assignment(has, metadata, self._ground.image)
+            given.assignment = write_assignment(has, metadata, self._context.image)
         outcome = Outcome()
         outcome.records += group.tombstones()
         self._forget(group)
@@ -188,7 +188,7 @@ class Migration:
     def _forget(self, group: ConsumerGroup) -> None:
         for member_id in group.members:
             for kind in (SESSION, REBALANCE, JOIN, SYNC):
-                self._ground.timers.cancel((kind, group.id, member_id))
+                self._context.timers.cancel((kind, group.id, member_id))
         self._topics.follow(group.id, list(group.subscriptions), ())
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.consumer.alike import ALIKE
 from barnabas.coordinators.group.consumer.member import NOTHING, ConsumerMember, Held, MemberState
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.group import GroupError
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 

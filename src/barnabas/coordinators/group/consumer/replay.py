@@ -14,7 +14,7 @@ from barnabas.coordinators.group.consumer.live import Live
 from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.protocol.stored import consumer_groups as stored
 
 # The assignment epoch after a tombstone of the target assignment.
@@ -24,8 +24,8 @@ _NO_EPOCH = -1
 class Replay:
     """Applies records to the groups of one shard."""
 
-    def __init__(self, ground: Ground, topics: Topics) -> None:
-        self._ground = ground
+    def __init__(self, context: ShardContext, topics: Topics) -> None:
+        self._context = context
         self._topics = topics
         self._by_key: dict[type, Callable[[Any, Any], None]] = {
             stored.ConsumerGroupMetadataKey: self._epoch,
@@ -35,7 +35,7 @@ class Replay:
             stored.ConsumerGroupTargetAssignmentMemberKey: self._target,
             stored.ConsumerGroupCurrentMemberAssignmentKey: self._current,
             stored.ConsumerGroupRegularExpressionKey: self._regex,
-            **Live(ground, topics).by_key,
+            **Live(context, topics).by_key,
         }
 
     def apply(self, key: object, value: object | None) -> None:
@@ -45,14 +45,14 @@ class Replay:
             take(key, value)
 
     def _known(self, group_id: str) -> ConsumerGroup | None:
-        group = self._ground.groups.get(group_id)
+        group = self._context.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def _made(self, group_id: str) -> ConsumerGroup:
         """The group; created if missing or if a classic group has only offsets."""
         group = self._known(group_id)
         if group is None:
-            group = self._ground.groups[group_id] = ConsumerGroup(group_id)
+            group = self._context.groups[group_id] = ConsumerGroup(group_id)
         return group
 
     def _epoch(
@@ -64,7 +64,7 @@ class Replay:
             group.metadata_hash = value.metadata_hash
         elif known := self._known(key.group_id):
             self._topics.follow(known.id, list(known.subscriptions), ())
-            self._ground.remove(known.id)
+            self._context.remove(known.id)
 
     def _partition_metadata(
         self,

@@ -25,8 +25,8 @@ from barnabas.coordinators.group.consumer.regexes import due_for_refresh
 from barnabas.coordinators.group.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinators.group.consumer.target import Change, changed_targets
 from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 
 SESSION: Final = "session"
@@ -48,14 +48,14 @@ class Steps:
 
     def __init__(
         self,
-        ground: Ground,
+        context: ShardContext,
         topics: Topics,
         assigning: Assigning,
         group: ConsumerGroup,
         before: ConsumerMember,
         after: ConsumerMember,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._topics = topics
         self._assigning = assigning
         self._group = group
@@ -79,7 +79,7 @@ class Steps:
             self.changed = after.topics != before.topics or (after.regex or "") != (before.regex or "")
         if self.changed:
             if after.regex and after.regex not in group.subscriptions.regexes:
-                self._ground.patterns.check(after.regex)
+                self._context.patterns.check(after.regex)
             self._moves_on = True
             self._subscriptions = group.subscriptions.copy()
             self._touched |= self._subscriptions.replace(before, after)
@@ -91,13 +91,13 @@ class Steps:
 
     def _resolve_regexes(self, now: Now) -> None:
         """Resolve the member's expression if it is new, and refresh some outdated ones of the group."""
-        subscriptions, ground = self._subscriptions, self._ground
+        subscriptions, context = self._subscriptions, self._context
         regexes = list(
             due_for_refresh(
                 subscriptions,
                 new_since=self._topics.new_since,
                 now_ms=now.ms,
-                interval_ms=ground.settings.regex_refresh_interval_ms,
+                interval_ms=context.settings.regex_refresh_interval_ms,
             )
         )
         own = self.member.regex
@@ -108,7 +108,7 @@ class Steps:
 
     def _resolve_regex(self, regex: str, now: Now) -> None:
         """Record the topics that the expression matches, if the result is available."""
-        found = self._ground.patterns.topics_of(regex, self._ground.image)
+        found = self._context.patterns.topics_of(regex, self._context.image)
         old = self._subscriptions.resolved.get(regex)
         if found is None or (old is not None and found.version < self._topics.new_since):
             return
@@ -139,7 +139,7 @@ class Steps:
 
     def target(self, now: Now) -> Target:
         """The member's target. Recomputed if the epoch is new and the assignment interval has passed."""
-        group, settings = self._group, self._ground.settings
+        group, settings = self._group, self._context.settings
         interval_ms = settings.times_of(group.id).assignment_interval_ms
         # A future time means that the clock was set back.
         is_early = 0 <= now.ms - group.assignment_ms < interval_ms
@@ -149,7 +149,7 @@ class Steps:
         if self._assigning.wants(group, change):
             # The member keeps its current target until the new one is computed.
             return Target(group.assignment_epoch, group.target_of(self.member))
-        changed = changed_targets(group, change, self._ground.image, settings.assignors)
+        changed = changed_targets(group, change, self._context.image, settings.assignors)
         for member_id, target in changed.items():
             self.records.append(records.target_record(group.id, member_id, target))
         self.records.append(records.target_epoch_record(group.id, self.epoch, now.ms))
@@ -163,7 +163,7 @@ class Steps:
         """
         held = sum(map(len, target.partitions.values()))
         told = _told_size(self.member) if self.member is not self._before else 0
-        bytes_max = self._ground.batch_bytes_max()
+        bytes_max = self._context.batch_bytes_max()
         is_small = len(more) + len(self.records) <= _FEW and held + told <= _SMALL <= bytes_max // 20
         if is_small and not self._has_resolved:
             return
@@ -182,7 +182,7 @@ class Steps:
         follow."""
         member, group = self.member, self._group
         if self.changed or not member.is_reconciled_to(target.epoch):
-            subscribed = SubscribedTopics(self._subscriptions.topics_of(member), self._ground.image)
+            subscribed = SubscribedTopics(self._subscriptions.topics_of(member), self._context.image)
             around = Surroundings(owned, subscribed, self.changed, group.ownership.holder)
             self.member = reconciled(member, target, around)
             if self.member.epoch != member.epoch or self.member != member:
@@ -195,9 +195,9 @@ class Steps:
         member = self.member
         key: TimerKey = (REBALANCE, self._group.id, member.id)
         if member.state is not MemberState.UNREVOKED:
-            self._ground.timers.cancel(key)
+            self._context.timers.cancel(key)
         elif member.classic is None:
-            self._ground.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
+            self._context.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
 
 
 def _told_size(member: ConsumerMember) -> int:

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.by_name import UNIFORM, assign
-from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.homogeneous import changed_members, owned_by, share_evenly
 from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
-from barnabas.coordinators.group.assignors.targets import changed_members, owned_by
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions

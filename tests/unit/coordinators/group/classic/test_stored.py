@@ -153,10 +153,10 @@ def test_a_tombstone_takes_the_group_away() -> None:
         group.stage.records.append(record)
         group.classic.apply(GroupMetadataKey(group="g"), None)
 
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
     assert gone.state == "Dead"
-    assert len(group.ground.timers) == 0
-    assert group.replayed().ground.groups == {}
+    assert len(group.context.timers) == 0
+    assert group.replayed().context.groups == {}
 
 
 def test_timers_of_a_group_that_is_gone_do_nothing() -> None:
@@ -226,7 +226,7 @@ def test_pending_requests_are_refused_when_the_shard_is_closed() -> None:
 
     assert sync.error is join.join.error is ErrorCode.NOT_COORDINATOR
     assert join.joined.member_id == join.id
-    assert len(group.ground.timers) == 0
+    assert len(group.context.timers) == 0
     assert group.beats(a) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert group.asks_to_join(Member("d")).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert group.leaves(a).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -247,8 +247,8 @@ def test_an_adopted_group_has_sessions_and_may_be_called_to_join() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     adopted = group.group
-    del group.ground.groups["g"]
-    group.ground.timers.cancel(("classic-session", "g", a.id))
+    del group.context.groups["g"]
+    group.context.timers.cancel(("classic-session", "g", a.id))
 
     group.classic.adopt(adopted, group.stage.now)
     group.stage.carry_out(group.classic.rebalance(adopted, "a test", group.stage.now))

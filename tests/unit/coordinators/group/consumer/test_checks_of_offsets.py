@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ClassicSide
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from support.group.consumer_stories import Consumer, ConsumerStory, topic_id
 

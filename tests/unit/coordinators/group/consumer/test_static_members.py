@@ -121,7 +121,7 @@ def test_a_session_of_the_replaced_member_does_not_end_that_of_its_successor() -
     story.waits(SESSION_MS, two, back)
 
     assert len(story.group.members) == 2
-    assert ("session", "g", "1") not in story.ground.timers
+    assert ("session", "g", "1") not in story.context.timers
 
 
 def test_a_member_that_was_away_when_the_group_moved_on_follows_when_it_is_back() -> None:
@@ -155,8 +155,8 @@ def test_the_timers_of_the_replaced_member_are_gone_at_once() -> None:
 
     story.joins(Consumer("1 again", instance_id="one"))
 
-    assert ("session", "g", "1") not in story.ground.timers
-    assert ("session", "g", "1 again") in story.ground.timers
+    assert ("session", "g", "1") not in story.context.timers
+    assert ("session", "g", "1 again") in story.context.timers
 
 
 def test_partitions_of_an_absent_static_member_have_epoch_0() -> None:

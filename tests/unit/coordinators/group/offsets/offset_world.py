@@ -7,8 +7,8 @@ from typing import Any
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, StoredRecord
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CLASSIC, Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import CLASSIC, GroupError
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
 from barnabas.coordinators.group.settings import GroupSettings
@@ -79,7 +79,7 @@ class ToldGroup:
     def tombstones(self) -> list[Record]:
         return [group_tombstone(self.id)]
 
-    def heard_from(self, member_id: str, now: Now) -> None:
+    def extend_session(self, member_id: str, now: Now) -> None:
         self.heard.append((member_id, now))
 
 
@@ -128,18 +128,20 @@ class World:
     """One shard's offsets. What is decided is applied at once."""
 
     def __init__(self, **settings: Any) -> None:
-        self.ground = Ground(GroupSettings(**settings), Random(1))
-        self.offsets = Offsets(self.ground, self.new_group)
+        self.context = ShardContext(GroupSettings(**settings), Random(1))
+        self.offsets = Offsets(self.context, self.new_group, self._apply_other)
 
     def new_group(self, group_id: str, **told: Any) -> ToldGroup:
-        group = self.ground.groups[group_id] = ToldGroup(group_id, **told)
+        group = self.context.groups[group_id] = ToldGroup(group_id, **told)
         return group
+
+    def _apply_other(self, record: Record) -> None:
+        """Records of groups are not applied."""
 
     def carry_out(self, outcome: Outcome) -> Any:
         """Apply the records and return the answer, None if there is none."""
         for one in outcome.records:
-            if isinstance(one, OffsetRecord):
-                self.offsets.apply(one)
+            self.offsets.apply(one)
         return outcome.answers[0][1] if outcome.answers else None
 
     def commit(self, request: OffsetCommitRequest, *, version: int = VERSION, now: Now = NOW) -> Any:

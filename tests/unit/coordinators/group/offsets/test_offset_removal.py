@@ -252,7 +252,7 @@ def test_offsets_of_deleted_topics_go_in_all_groups() -> None:
 
 def test_offsets_of_a_topic_that_was_made_anew_stay() -> None:
     world = World()
-    world.ground.image = replace(world.ground.image, topics={"t": TopicImage("t", NEW, ())})
+    world.context.image = replace(world.context.image, topics={"t": TopicImage("t", NEW, ())})
     world.offsets.apply(record("g", "t", 0, 7, topic_id=OLD))
     world.offsets.apply(record("g", "t", 1, 7, topic_id=NEW))
     world.offsets.apply(record("g", "t", 2, 7))

@@ -24,7 +24,7 @@ def test_an_offset_is_seen_when_its_transaction_is_committed() -> None:
     world.offsets.end_transaction(1, commit=True)
 
     assert world.committed("g", "t", 0, stable=True) == (7, ErrorCode.NONE)
-    assert list(world.ground.groups) == ["g"]
+    assert list(world.context.groups) == ["g"]
 
 
 def test_an_offset_of_an_aborted_transaction_is_never_seen() -> None:
@@ -193,4 +193,4 @@ def test_nothing_is_kept_of_transactions_that_have_ended(steps: list[Step]) -> N
     committed, pending = world.offsets.durable()  # type: ignore[misc]
     assert pending == []
     assert sum(len(offsets) for offsets in committed.values()) == world.offsets.count
-    assert not world.offsets._pending._of_producers
+    assert not world.offsets._pending._by_producer
