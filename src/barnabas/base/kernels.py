@@ -91,7 +91,6 @@ KERNELS = (
     "barnabas.coordinators.group.assignors.homogeneous",
     "barnabas.coordinators.group.assignors.shares",
     "barnabas.coordinators.group.classic.member",
-    "barnabas.coordinators.group.classic.membership",
     "barnabas.coordinators.group.classic.group",
     "barnabas.coordinators.group.consumer.packing",
     "barnabas.coordinators.group.context",

@@ -139,7 +139,7 @@ class Story:
         self.settings = settings or GroupSettings()
         self.context = ShardContext(self.settings, Random(7))
         self.classic = ClassicGroups(self.context)
-        self.stage = Stage(self.context.timers, self._apply, self.classic.expire)
+        self.stage = Stage(self.context.timers, self._apply, self.classic.rebalances.expire)
         self.group_id = group_id
 
     @classmethod
@@ -202,7 +202,7 @@ class Story:
             protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
         )
         caller = Caller(member.client, HOST, version)
-        return self.stage.ask(lambda to, now: self.classic.join(request, caller, to, now))
+        return self.stage.ask(lambda to, now: self.classic.joins.join(request, caller, to, now))
 
     def joins(self, member: str | Member, **how: Any) -> Member:
         """It comes back with the id that it is given, if that is asked of it."""

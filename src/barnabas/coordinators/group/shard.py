@@ -59,6 +59,8 @@ _CLASSIC_TIMERS: Final = ("classic-session", "classic-join", "classic-sync")
 # From this version of DescribeGroups on an unknown group is an error. (KIP-1043)
 _NOT_FOUND_FROM: Final = 6
 _DEAD: Final = "Dead"
+# Sum of a group's topics and members and a request's topics above which a decision may take milliseconds.
+LARGE_GROUP: Final = 200
 
 
 class GroupShard:
@@ -87,14 +89,14 @@ class GroupShard:
     def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         group = self.context.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
-            return self.classic.join(request, caller, to, now)
+            return self.classic.joins.join(request, caller, to, now)
         if not group.is_empty:
             return self.consumer.join(group, request, caller, to, now)
         # The first classic member that joins an empty consumer group turns it into a classic one.
         outcome = Outcome()
         outcome.records += group.tombstones()
         del self.context.groups[group.id]
-        outcome.add(self.classic.join(request, caller, to, now))
+        outcome.add(self.classic.joins.join(request, caller, to, now))
         if request.group_id not in self.context.groups:
             # The join was refused: restore the group.
             self.context.groups[group.id] = group
@@ -125,6 +127,15 @@ class GroupShard:
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome:
         return self.consumer.heartbeat(request, caller, to, now)
+
+    def takes_long(self, group_id: str, topics: int, *, is_change: bool) -> bool:
+        """Whether a request that names this many topics may recompute a large group."""
+        group = self.context.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return topics > LARGE_GROUP
+        if topics + len(group.subscriptions) + len(group.members) <= LARGE_GROUP:
+            return False
+        return is_change or not group.is_fresh or group.assignment_epoch < group.epoch
 
     # Offsets
 
@@ -224,7 +235,7 @@ class GroupShard:
             self._expire_offsets_later(now)
             return outcome
         if key[0] in _CLASSIC_TIMERS:
-            return self.classic.expire(key, now)
+            return self.classic.rebalances.expire(key, now)
         return self.consumer.expire(key, now)
 
     def _expire_offsets_later(self, now: Now) -> None:

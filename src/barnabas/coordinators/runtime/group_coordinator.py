@@ -96,7 +96,7 @@ class GroupCoordinator:
         host = self.shards.hosts.get(partition_of(group_id, self._partitions)) if self._partitions else None
         if host is None or host.state is not State.ACTIVE:
             return False
-        return host.shard.consumer.takes_long(group_id, told, is_news=is_news)
+        return host.shard.takes_long(group_id, told, is_change=is_news)
 
     # Settings and metadata
 

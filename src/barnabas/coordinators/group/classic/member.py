@@ -1,14 +1,23 @@
-"""One member of a classic group."""
+"""One member of a classic group, and the subscriptions of all its members."""
 
-from collections.abc import Set
-from typing import TypeAlias
+from collections.abc import Iterable, Set
+from typing import Final, TypeAlias
 
+from barnabas.base.errors import Malformed
 from barnabas.coordinators.decision.outcome import ReplyTo
+from barnabas.protocol.schema.codec import decode
+from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
 
 # Supported protocols in the order of preference: name and metadata. Names are unique.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
-NO_ASSIGNMENT = b""
+NO_ASSIGNMENT: Final = b""
+# The protocol type of consumers. The metadata of other types, such as Connect workers, is opaque.
+CONSUMER_TYPE: Final = "consumer"
+
+# Topics are the first field of a subscription in every version, so all metadata is decoded as version 0.
+_SUBSCRIPTION_VERSION: Final = 0
+_VERSION_BYTES: Final = 2
 
 
 class ClassicMember:
@@ -74,7 +83,10 @@ class ClassicMember:
 
     def vote(self, candidates: Set[str]) -> str:
         """Its most preferred protocol among the candidates."""
-        return next(name for name, _ in self.protocols if name in candidates)
+        for name, _ in self.protocols:
+            if name in candidates:
+                return name
+        raise AssertionError(f"member {self.id} supports none of {sorted(candidates)}")
 
     def successor(
         self, member_id: str, *, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
@@ -91,3 +103,36 @@ class ClassicMember:
             protocols=protocols,
             assignment=self.assignment,
         )
+
+
+class LazySubscriptions:
+    """The topics that the members of a generation subscribe to.
+
+    Decoded lazily, because most groups never need them.
+    """
+
+    __slots__ = ("_metadata", "_topics")
+
+    def __init__(self, metadata: Iterable[bytes]) -> None:
+        # A set, because members of one application mostly have equal metadata.
+        self._metadata: frozenset[bytes] | None = frozenset(metadata)
+        self._topics: frozenset[str] | None = None
+
+    @property
+    def topics(self) -> frozenset[str] | None:
+        """The subscribed topics; None if any metadata cannot be decoded."""
+        if self._metadata is not None:
+            self._topics = _topics_of(self._metadata)
+            self._metadata = None
+        return self._topics
+
+
+def _topics_of(metadata: Iterable[bytes]) -> frozenset[str] | None:
+    topics: set[str] = set()
+    for one in metadata:
+        try:
+            subscription, _ = decode(ConsumerProtocolSubscription, _SUBSCRIPTION_VERSION, one, _VERSION_BYTES)
+        except Malformed:
+            return None
+        topics.update(subscription.topics)
+    return frozenset(topics)

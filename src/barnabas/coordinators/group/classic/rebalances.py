@@ -1,6 +1,6 @@
-"""Rebalances of a classic group: starting them, opening a generation, and timeouts.
+"""Rebalances of a classic group: starting them, opening a generation, timeouts, and the members' responses.
 
-joins.py, syncs.py and leaves.py change the group for a request, and call this module for the consequences.
+joins.py and groups.py change the group for a request, and call this module for the consequences.
 """
 
 import logging
@@ -8,15 +8,27 @@ from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Outcome
 from barnabas.coordinators.decision.timers import TimerKey
-from barnabas.coordinators.group.classic.answers import join_refused, joined, sync_refused
-from barnabas.coordinators.group.classic.group import SESSION, ClassicGroup, InitialDelay
+from barnabas.coordinators.group.classic.group import (
+    COMPLETING,
+    EMPTY,
+    PREPARING,
+    SESSION,
+    STABLE,
+    ClassicGroup,
+    InitialDelay,
+)
 from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT, ClassicMember
-from barnabas.coordinators.group.classic.states import COMPLETING, EMPTY, PREPARING, STABLE
 from barnabas.coordinators.group.context import ShardContext
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.classic_groups import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupResponse,
+)
 
 logger = logging.getLogger(__name__)
 
+# Timers, besides SESSION.
 JOIN: Final = "classic-join"
 SYNC: Final = "classic-sync"
 
@@ -41,7 +53,8 @@ class Rebalances:
         logger.info("rebalance started group=%s generation=%d reason=%s", group.id, group.generation, reason)
         if group.state == COMPLETING:
             self.refuse_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now)
-        self._end_sync(group)
+        if group.state in (COMPLETING, STABLE):
+            self._end_sync(group)
         is_initial = group.state == EMPTY
         group.move(PREPARING, now)
         if is_initial:
@@ -86,7 +99,7 @@ class Rebalances:
             return
         group.open_generation(now)
         if group.members:
-            self._tell_members(group, outcome, now)
+            self._answer_joins(group, outcome, now)
         else:
             outcome.write(group.record())
         logger.info(
@@ -97,7 +110,7 @@ class Rebalances:
             len(late),
         )
 
-    def _tell_members(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
+    def _answer_joins(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
         for member in group.members.values():
             to = group.stop_joining(member)
             if to is not None:
@@ -133,7 +146,25 @@ class Rebalances:
         group.pending.discard(member_id)
         self.end_session(group, member_id)
 
-    def expire_session(self, group: ClassicGroup, member_id: str, outcome: Outcome, now: Now) -> None:
+    # Timers
+
+    def expire(self, key: TimerKey, now: Now) -> Outcome:
+        """A timer of a group or member has expired."""
+        kind, group_id, member_id = key
+        group = self._context.groups.get(group_id)
+        outcome = Outcome()
+        if not isinstance(group, ClassicGroup):
+            return outcome
+        if kind == SESSION:
+            self._expire_session(group, member_id, outcome, now)
+        elif kind == JOIN:
+            self._expire_join(group, outcome, now)
+        else:
+            assert kind == SYNC, f"unexpected timer: {kind}"
+            self._expire_sync(group, outcome, now)
+        return outcome
+
+    def _expire_session(self, group: ClassicGroup, member_id: str, outcome: Outcome, now: Now) -> None:
         member = group.members.get(member_id)
         if member_id in group.pending:
             group.pending.discard(member_id)
@@ -149,9 +180,7 @@ class Rebalances:
         if group.state == PREPARING and group.have_all_joined:
             self.complete(group, outcome, now)
 
-    # Timers
-
-    def expire_join(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
+    def _expire_join(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
         """The rebalance timeout or initial delay has expired. The delay is extended if new members have
         joined."""
         if group.state != PREPARING:
@@ -164,7 +193,7 @@ class Rebalances:
         group.initial = InitialDelay(delay_ms, max(initial.remaining_ms - initial.delay_ms, 0))
         self._set_join(group, delay_ms, now)
 
-    def expire_sync(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
+    def _expire_sync(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
         """Remove the members that have not fetched their assignment in time."""
         if group.state not in (COMPLETING, STABLE) or not group.unsynced:
             return
@@ -193,5 +222,45 @@ class Rebalances:
         self._context.timers.cancel(_key(SYNC, group))
 
 
-def _key(what: str, group: ClassicGroup) -> TimerKey:
-    return (what, group.id, "")
+def _key(kind: str, group: ClassicGroup) -> TimerKey:
+    return (kind, group.id, "")
+
+
+# Responses
+
+
+def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
+    """The response to a member of the open generation. Only the leader, which assigns, gets the member
+    list."""
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type or None,
+        protocol_name=group.protocol,
+        leader=group.leader or "",
+        member_id=member_id,
+        members=_all_members(group) if group.leader == member_id else [],
+    )
+
+
+def join_refused(member_id: str, code: ErrorCode) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, protocol_name=None, member_id=member_id)
+
+
+def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type or None, protocol_name=group.protocol, assignment=assignment
+    )
+
+
+def sync_refused(code: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=code)
+
+
+def _all_members(group: ClassicGroup) -> list[JoinGroupResponseMember]:
+    protocol = group.protocol or ""
+    return [
+        JoinGroupResponseMember(
+            member_id=member.id, group_instance_id=member.instance_id, metadata=member.metadata(protocol)
+        )
+        for member in group.members.values()
+    ]

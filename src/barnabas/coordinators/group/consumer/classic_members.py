@@ -11,9 +11,9 @@ from typing import Final
 
 from barnabas.base.errors import Malformed
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.group.classic.answers import join_refused, sync_refused
-from barnabas.coordinators.group.classic.checks import check_join, check_sync
-from barnabas.coordinators.group.classic.leaves import leaving_members, left
+from barnabas.coordinators.group.classic.groups import check_sync, leaving_members, left
+from barnabas.coordinators.group.classic.joins import check_join
+from barnabas.coordinators.group.classic.rebalances import join_refused, sync_refused
 from barnabas.coordinators.group.consumer.assigning import Assigning
 from barnabas.coordinators.group.consumer.checks import check_room, known_instance
 from barnabas.coordinators.group.consumer.classic_checks import (

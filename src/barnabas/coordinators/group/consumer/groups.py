@@ -32,9 +32,6 @@ from barnabas.protocol.messages.consumer_groups import (
     DescribedGroup,
 )
 
-# Sum of a group's topics and members and a request's topics above which a decision may take milliseconds.
-LARGE: Final = 200
-
 
 class ConsumerGroups:
     """Every Outcome contains the answer to the request, possibly an error."""
@@ -50,15 +47,6 @@ class ConsumerGroups:
             context, self._topics, self.assigning, migration, self._leaving
         )
         self._replay = Replay(context, self._topics)
-
-    def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
-        """Whether a request that names `told` topics may recompute a large group."""
-        group = self._context.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            return told > LARGE
-        if told + len(group.subscriptions) + len(group.members) <= LARGE:
-            return False
-        return is_news or not group.is_fresh or group.assignment_epoch < group.epoch
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now

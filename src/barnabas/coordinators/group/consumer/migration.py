@@ -13,10 +13,9 @@ from barnabas.base.errors import Malformed
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import Now, Outcome, Record
 from barnabas.coordinators.group.assignors.spec import Assignment
-from barnabas.coordinators.group.classic.group import ClassicGroup
+from barnabas.coordinators.group.classic.group import STABLE, ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.classic.member import ClassicMember
-from barnabas.coordinators.group.classic.states import STABLE
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.embedded import (
     read_assignment,

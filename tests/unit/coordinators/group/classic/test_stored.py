@@ -164,7 +164,7 @@ def test_timers_of_a_group_that_is_gone_do_nothing() -> None:
     now = group.stage.now
 
     for what in ("classic-session", "classic-join", "classic-sync"):
-        outcome = group.classic.expire((what, "g", "a-1"), now)
+        outcome = group.classic.rebalances.expire((what, "g", "a-1"), now)
         assert (outcome.records, outcome.answers) == ([], [])
 
 
