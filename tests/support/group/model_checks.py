@@ -7,7 +7,7 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.consumer.member import AWAY, MemberState
+from barnabas.coordinators.group.consumer.member import STATIC_LEAVING_EPOCH, MemberState
 from barnabas.coordinators.group.group import Group
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import TopicImage
@@ -116,7 +116,7 @@ def check_epochs(group: ConsumerGroup) -> None:
     for member in group.members.values():
         # As in Kafka, a classic group that has no generation yet becomes one in epoch 0.
         first = min(group.epoch, 1)
-        assert member.epoch == AWAY or first <= member.epoch <= group.assignment_epoch, member
+        assert member.epoch == STATIC_LEAVING_EPOCH or first <= member.epoch <= group.assignment_epoch, member
         assert not member.revoking or member.state is MemberState.UNREVOKED, member
         for since in _since(member.assigned):
             assert since <= group.assignment_epoch, member
@@ -219,7 +219,11 @@ def check_timers(world: GroupWorld) -> None:
                     (kind, group.id, member.id)
                     for kind in ("rebalance", "classic-member-join", "classic-member-sync")
                 }
-                if member.state is MemberState.UNREVOKED and member.classic is None and member.epoch != AWAY:
+                if (
+                    member.state is MemberState.UNREVOKED
+                    and member.classic is None
+                    and member.epoch != STATIC_LEAVING_EPOCH
+                ):
                     wanted.add(("rebalance", group.id, member.id))
         elif isinstance(group, ClassicGroup):
             for one in group.members.values():

@@ -374,7 +374,7 @@ FIXED = {
             "group wait until other clients have been served.",
         ),
         Limit(
-            "coordinators.group.consumer.assigning",
+            "coordinators.group.consumer.target",
             "ASSIGNED_AT_ONCE_MAX",
             "",
             "Members times topics of a consumer group that is assigned within a request, unless all members "

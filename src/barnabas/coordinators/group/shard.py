@@ -91,7 +91,7 @@ class GroupShard:
         if not isinstance(group, ConsumerGroup):
             return self.classic.joins.join(request, caller, to, now)
         if not group.is_empty:
-            return self.consumer.join(group, request, caller, to, now)
+            return self.consumer.classic_members.join(group, request, caller, to, now)
         # The first classic member that joins an empty consumer group turns it into a classic one.
         outcome = Outcome()
         outcome.records += group.tombstones()
@@ -106,19 +106,19 @@ class GroupShard:
     def sync(self, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.sync(group, request, caller, to, now)
+            return self.consumer.classic_members.sync(group, request, caller, to, now)
         return self.classic.sync(request, caller, to, now)
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.classic_heartbeat(group, request, caller, to, now)
+            return self.consumer.classic_members.heartbeat(group, request, to, now)
         return self.classic.heartbeat(request, caller, to, now)
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
         group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.leave(group, request, caller, to, now)
+            return self.consumer.classic_members.leave(group, request, caller, to, now)
         return self.classic.leave(request, caller, to, now)
 
     # The consumer protocol
@@ -126,7 +126,7 @@ class GroupShard:
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome:
-        return self.consumer.heartbeat(request, caller, to, now)
+        return self.consumer.heartbeats.heartbeat(request, caller, to, now)
 
     def takes_long(self, group_id: str, topics: int, *, is_change: bool) -> bool:
         """Whether a request that names this many topics may recompute a large group."""
@@ -236,7 +236,7 @@ class GroupShard:
             return outcome
         if key[0] in _CLASSIC_TIMERS:
             return self.classic.rebalances.expire(key, now)
-        return self.consumer.expire(key, now)
+        return self.consumer.removal.expire(key, now)
 
     def _expire_offsets_later(self, now: Now) -> None:
         interval_ms = self.context.settings.offsets_retention_check_interval_ms
@@ -271,7 +271,7 @@ class GroupShard:
         if isinstance(key, GroupMetadataKey):
             self.classic.apply(key, value)  # type: ignore[arg-type]
         else:
-            self.consumer.apply(key, value)
+            self.consumer.replay.apply(key, value)
 
     def replay(self, batch: bytes) -> None:
         """Apply a batch of the log while loading. Malformed if it cannot be decoded."""
