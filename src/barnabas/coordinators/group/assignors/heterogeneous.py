@@ -1,8 +1,8 @@
-"""Finds the least and the most loaded subscribers of a topic while partitions move between them.
+"""The uniform assignor for different subscriptions: the least loaded subscriber gets the next partition.
 
-The least loaded members get one partition each in turn, until they reach the load of the next ones, which
-then join them. The most loaded ones lose one each in the same way. Ties are resolved by position. So each
-move costs constant time and members are sorted only once.
+Unowned partitions are assigned first. Then, topic by topic, partitions move as long as one subscriber has at
+least two more than another. Topics with the most partitions per subscriber come first, because they leave the
+least choice. It ends when a whole round has changed nothing, or after _ROUNDS_MAX rounds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -17,9 +17,18 @@ from barnabas.coordinators.group.assignors.spec import (
     topic_order,
 )
 
+_ROUNDS_MAX: Final = 16
+
 
 class Scale:
-    """Used for the subscribers of one topic at a time. The caller updates `loads` with each move."""
+    """Finds the least and the most loaded subscribers of a topic while partitions move between them.
+
+    The least loaded members get one partition each in turn, until they reach the load of the next ones, which
+    then join them. The most loaded ones lose one each in the same way. Ties are resolved by position. So each
+    move costs constant time and members are sorted only once.
+
+    Used for the subscribers of one topic at a time. The caller updates `loads` with each move.
+    """
 
     def __init__(self, loads: Sequence[int]) -> None:
         self._loads = loads
@@ -85,9 +94,6 @@ class Scale:
 
     def _load(self, place: int) -> int:
         return self._loads[self._members[place]]
-
-
-_ROUNDS_MAX: Final = 16
 
 
 def assign_by_load(

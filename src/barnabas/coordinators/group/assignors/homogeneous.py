@@ -13,6 +13,7 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec, in_order_of_ids
 
 _NONE: Final[frozenset[int]] = frozenset()
+_NOTHING: Final[Assignment] = {}
 _Partition: TypeAlias = tuple[Uuid, int]
 
 
@@ -156,7 +157,7 @@ def give(free: list[_Partition], wanting: list[tuple[str, int]], assigned: dict[
     assert start == len(free), f"{len(free)} partitions for {start} places"
 
 
-_NOTHING: Final[Assignment] = {}
+# Comparison of the targets before and after an assignment
 
 
 def owned_by(members: Iterable[str], targets: dict[str, Assignment]) -> dict[str, Assignment]:

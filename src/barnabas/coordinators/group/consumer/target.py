@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import Now, Outcome
-from barnabas.coordinators.group.assignors.by_name import UNIFORM, assign
+from barnabas.coordinators.group.assignors.assignor import UNIFORM, assign
 from barnabas.coordinators.group.assignors.homogeneous import changed_members, owned_by, share_evenly
 from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
