@@ -298,7 +298,8 @@ class GroupShard:
     def durable(self) -> tuple[object, object]:
         """The state that the records describe, as a comparable value."""
         groups = {group_id: _durable(group) for group_id, group in self.context.groups.items()}
-        return {one: told for one, told in groups.items() if told is not None}, self.offsets.durable()
+        stored = {group_id: state for group_id, state in groups.items() if state is not None}
+        return stored, self.offsets.durable()
 
 
 def _durable(group: Group) -> object:

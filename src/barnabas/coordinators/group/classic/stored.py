@@ -81,14 +81,14 @@ def is_too_large(record: StoredRecord, bytes_max: int) -> bool:
     """Whether the log would refuse the record. It is encoded only if its upper bound exceeds the limit."""
     assert isinstance(record.key, GroupMetadataKey)
     assert isinstance(record.value, GroupMetadataValue)
-    told = record.value
-    characters = len(record.key.group + told.protocol_type + (told.protocol or "") + (told.leader or ""))
+    value = record.value
+    characters = len(record.key.group + value.protocol_type + (value.protocol or "") + (value.leader or ""))
     bound = _FRAMING_BYTES + _CHARACTER_BYTES_MAX * characters
-    if bound + sum(_bytes_at_most(member) for member in told.members) <= bytes_max:
+    if bound + sum(_bytes_at_most(member) for member in value.members) <= bytes_max:
         return False
-    key, value = record.encoded()
-    assert value is not None
-    return _FRAMING_BYTES + len(key) + len(value) > bytes_max
+    encoded_key, encoded_value = record.encoded()
+    assert encoded_value is not None
+    return _FRAMING_BYTES + len(encoded_key) + len(encoded_value) > bytes_max
 
 
 def _bytes_at_most(member: MemberMetadata) -> int:

@@ -169,9 +169,9 @@ class MemberUpdate:
         A few small records, the common case, are not measured.
         """
         held = sum(map(len, target.partitions.values()))
-        told = _metadata_size(self.member) if self.member is not self._before else 0
+        metadata_size = _metadata_size(self.member) if self.member is not self._before else 0
         bytes_max = self._context.batch_bytes_max()
-        is_small = len(more) + len(self.records) <= _FEW and held + told <= _SMALL <= bytes_max // 20
+        is_small = len(more) + len(self.records) <= _FEW and held + metadata_size <= _SMALL <= bytes_max // 20
         if is_small and not self._has_resolved:
             return
         # The current assignment record is still to come. It takes twice as many bytes per partition.

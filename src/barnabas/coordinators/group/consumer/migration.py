@@ -163,8 +163,8 @@ class Migration:
             generation=group.epoch,
             protocol_type=CONSUMER_TYPE,
         )
-        gone = {member.id for member in leaving}
-        staying = [member for member in group.members.values() if member.id not in gone]
+        leaving_ids = {member.id for member in leaving}
+        staying = [member for member in group.members.values() if member.id not in leaving_ids]
         if joining is not None:
             staying.append(joining)
         for member in staying:
@@ -177,8 +177,8 @@ class Migration:
             # Until the rebalance, a member keeps reading the partitions it holds. Kafka writes its target
             # instead: if the group is upgraded again before the member has joined, others get partitions it
             # has not revoked.
-            has = _held(member) if rebalance else group.target_of(member)
-            given.assignment = write_assignment(has, metadata, self._context.image)
+            partitions = _held(member) if rebalance else group.target_of(member)
+            given.assignment = write_assignment(partitions, metadata, self._context.image)
         outcome = Outcome()
         outcome.records += group.tombstones()
         self._forget(group)

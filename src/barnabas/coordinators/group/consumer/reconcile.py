@@ -1,6 +1,6 @@
 """Reconciliation of a member's current assignment with its target, one step per heartbeat.
 
-The owner of a partition is told to revoke it, and stays in its epoch until it confirms; then it advances to
+The owner of a partition is asked to revoke it, and stays in its epoch until it confirms; then it advances to
 the new epoch, and only then the partition is free for its next owner. So no partition has two owners, and a
 member waits only for the current owners of its partitions. (KIP-848)
 """

@@ -130,12 +130,14 @@ class Offsets:
             )
             raise GroupError(code, f"Group {request.group_id} not found.")
         if isinstance(group, ClassicGroup):
-            # The same as below for the most common class: compiled code calls it without an attribute lookup.
+            # The same as below for the most common class: compiled code needs no attribute lookups.
             group.check_commit(member_id, instance_id, generation, is_txn=False, version=version)
+            if member_id:
+                group.extend_session(member_id, now)
         else:
             group.check_commit(member_id, instance_id, generation, is_txn=False, version=version)
-        if member_id:
-            group.extend_session(member_id, now)
+            if member_id:
+                group.extend_session(member_id, now)
         return group
 
     def commit_in_transaction(

@@ -44,7 +44,7 @@ class OffsetRemover:
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group.check_offset_delete()
         # A dict, because a partition may be named twice.
-        gone: dict[OffsetRecord, None] = {}
+        tombstones: dict[OffsetRecord, None] = {}
         topics = []
         for topic in request.topics:
             indexes = [one.partition_index for one in topic.partitions]
@@ -52,7 +52,7 @@ class OffsetRemover:
             if group.is_subscribed_to(topic.name):
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
-                gone |= dict.fromkeys(
+                tombstones |= dict.fromkeys(
                     _tombstone(group.id, topic.name, index)
                     for index in indexes
                     if self._is_there(group.id, topic.name, index)
@@ -61,7 +61,7 @@ class OffsetRemover:
                 OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes
             ]
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
-        return list(gone), OffsetDeleteResponse(topics=topics)
+        return list(tombstones), OffsetDeleteResponse(topics=topics)
 
     def all_of(self, group_id: str) -> list[OffsetRecord]:
         """Tombstones for all offsets of a group, including pending ones."""
