@@ -19,10 +19,9 @@ from barnabas.coordinators.group.classic.member import (
     LazySubscriptions,
     Protocols,
 )
-from barnabas.coordinators.group.classic.stored import group_record, tombstone, value_of
 from barnabas.coordinators.group.group import CLASSIC, GroupError
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.stored.offsets import GroupMetadataValue
+from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 # States, with Kafka's names, and the states that each one may follow.
 EMPTY: Final = "Empty"
@@ -43,6 +42,16 @@ FOLLOWS: Final = {
 }
 
 SESSION: Final = "classic-session"
+
+# The version that Kafka 4.3 writes. Version 4, which it also reads, has no additional fields.
+_RECORD_VERSION: Final = 3
+NO_TIMESTAMP: Final = -1
+
+# Upper bound of batch header, record lengths, key type and length.
+_FRAMING_BYTES: Final = 128
+_CHARACTER_BYTES_MAX: Final = 4
+# Upper bound of the lengths and numbers of one member.
+_MEMBER_FRAMING_BYTES: Final = 32
 
 
 class InitialDelay:
@@ -257,10 +266,26 @@ class ClassicGroup:
     # Records
 
     def record(self, assignments: dict[str, bytes] | None = None) -> StoredRecord:
-        """The record of the current state, with `assignments` if given, to be written."""
+        """The record of the current state, to be written.
+
+        Members not in `assignments` get an empty one; without it all keep theirs.
+        """
         assert self.unapplied is None, f"group {self.id} has a record that is not applied yet"
-        self.unapplied = value_of(self, assignments)
-        return group_record(self.id, self.unapplied)
+        protocol = self.protocol or ""
+        self.unapplied = GroupMetadataValue(
+            protocol_type=self.protocol_type,
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=NO_TIMESTAMP if self.state_ms is None else self.state_ms,
+            members=[
+                member.stored(
+                    protocol, member.assignment if assignments is None else assignments.get(member.id, b"")
+                )
+                for member in self.members.values()
+            ],
+        )
+        return StoredRecord(GroupMetadataKey(group=self.id), self.unapplied, _RECORD_VERSION)
 
     def apply(self, value: GroupMetadataValue) -> None:
         """The record from record() is written. The assignment of the current generation makes the group
@@ -363,7 +388,7 @@ class ClassicGroup:
         return None
 
     def tombstones(self) -> list[Record]:
-        return [tombstone(self.id)]
+        return [StoredRecord(GroupMetadataKey(group=self.id), None)]
 
     # Sessions
 
@@ -386,3 +411,32 @@ def _unknown_member(group_id: str, who: str) -> GroupError:
 
 def _not_empty(group_id: str) -> GroupError:
     return GroupError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+
+
+def is_too_large(record: StoredRecord, bytes_max: int) -> bool:
+    """Whether the log would refuse the record. It is encoded only if its upper bound exceeds the limit."""
+    assert isinstance(record.key, GroupMetadataKey)
+    assert isinstance(record.value, GroupMetadataValue)
+    value = record.value
+    characters = len(record.key.group + value.protocol_type + (value.protocol or "") + (value.leader or ""))
+    bound = _FRAMING_BYTES + _CHARACTER_BYTES_MAX * characters
+    if bound + sum(_bytes_at_most(member) for member in value.members) <= bytes_max:
+        return False
+    encoded_key, encoded_value = record.encoded()
+    assert encoded_value is not None
+    return _FRAMING_BYTES + len(encoded_key) + len(encoded_value) > bytes_max
+
+
+def _bytes_at_most(member: MemberMetadata) -> int:
+    characters = (
+        len(member.member_id)
+        + len(member.group_instance_id or "")
+        + len(member.client_id)
+        + len(member.client_host)
+    )
+    return (
+        _MEMBER_FRAMING_BYTES
+        + _CHARACTER_BYTES_MAX * characters
+        + len(member.subscription)
+        + len(member.assignment)
+    )

@@ -14,11 +14,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.group.classic.group import DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
+from barnabas.coordinators.group.classic.group import (
+    DEAD,
+    EMPTY,
+    NO_TIMESTAMP,
+    PREPARING,
+    STABLE,
+    ClassicGroup,
+    is_too_large,
+)
 from barnabas.coordinators.group.classic.joins import Joins
-from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT
+from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT, members_of
 from barnabas.coordinators.group.classic.rebalances import Rebalances, sync_refused, synced
-from barnabas.coordinators.group.classic.stored import is_too_large, members_of, state_ms_of
 from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
@@ -161,7 +168,8 @@ class ClassicGroups:
             group_id,
             self._context.timers,
             state=STABLE if value.members else EMPTY,
-            state_ms=state_ms_of(value),
+            # None in records before version 2.
+            state_ms=None if value.current_state_timestamp == NO_TIMESTAMP else value.current_state_timestamp,
             generation=value.generation,
             protocol_type=value.protocol_type,
             protocol=value.protocol,
