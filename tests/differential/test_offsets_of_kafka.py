@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.coordinators.group.shard import GroupShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import OffsetFetchRequestGroup
 from barnabas.protocol.stored.framing import CONSUMER_OFFSETS
@@ -27,7 +27,7 @@ def batches() -> Iterator[bytes]:
 
 def no_offsets() -> tuple[Offsets, ShardContext]:
     context = ShardContext(GroupSettings(), Random(1))
-    return Offsets(context, ClassicGroups(context).new), context
+    return GroupShard(context).offsets, context
 
 
 def committed(offsets: Offsets, group: str) -> dict[str, tuple[int, int]]:

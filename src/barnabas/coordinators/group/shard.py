@@ -48,7 +48,7 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 from barnabas.protocol.stored.framing import CONSUMER_OFFSETS, UnknownRecord
-from barnabas.protocol.stored.offsets import GroupMetadataKey
+from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue
 
 logger = logging.getLogger(__name__)
 
@@ -268,10 +268,13 @@ class GroupShard:
             self._apply_stored(record.key, record.value)
 
     def _apply_stored(self, key: object, value: object | None) -> None:
-        if isinstance(key, GroupMetadataKey):
-            self.classic.apply(key, value)  # type: ignore[arg-type]
-        else:
+        if not isinstance(key, GroupMetadataKey):
             self.consumer.replay.apply(key, value)
+            return
+        assert value is None or isinstance(value, GroupMetadataValue)
+        group = self.context.groups.get(key.group)
+        if not isinstance(group, ClassicGroup) or not group.apply(value):
+            self.classic.restore(key.group, value)
 
     def replay(self, batch: bytes) -> None:
         """Apply a batch of the log while loading. Malformed if it cannot be decoded."""

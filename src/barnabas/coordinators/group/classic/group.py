@@ -287,9 +287,13 @@ class ClassicGroup:
         )
         return StoredRecord(GroupMetadataKey(group=self.id), self.unapplied, _RECORD_VERSION)
 
-    def apply(self, value: GroupMetadataValue) -> None:
-        """The record from record() is written. The assignment of the current generation makes the group
-        stable."""
+    def apply(self, value: GroupMetadataValue | None) -> bool:
+        """Apply the record from record(). False if this is another record, which replaces the group.
+
+        The assignment of the current generation makes the group stable.
+        """
+        if value is None or value is not self.unapplied:
+            return False
         self.stored = value
         self.unapplied = None
         if self.state == COMPLETING and value.members and value.generation == self.generation:
@@ -298,6 +302,7 @@ class ClassicGroup:
             self.state = STABLE
             # The start of CompletingRebalance, as after a load.
             self.state_ms = value.current_state_timestamp
+        return True
 
     def durable(self) -> object:
         """The last stored record; None without one."""

@@ -39,7 +39,7 @@ from barnabas.protocol.messages.classic_groups import (
     SyncGroupRequest,
 )
 from barnabas.protocol.messages.group_admin import DescribedGroup, DescribedGroupMember
-from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue
+from barnabas.protocol.stored.offsets import GroupMetadataValue
 
 # From this version of SyncGroup on protocol type and name are required. (KIP-559)
 _PROTOCOL_REQUIRED_FROM: Final = 5
@@ -150,18 +150,15 @@ class ClassicGroups:
 
     # Records
 
-    def apply(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Apply a record that was written or loaded."""
-        group = self._context.groups.get(key.group)
-        if value is None:
-            if isinstance(group, ClassicGroup):
-                self.rebalances.forget_timers(group)
-                group.state = DEAD
-                self._context.remove(key.group)
-        elif isinstance(group, ClassicGroup) and group.unapplied is value:
-            group.apply(value)
-        else:
-            self._context.groups[key.group] = self._restored(key.group, value)
+    def restore(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        """Replace a group by that of a record, or remove it for a tombstone."""
+        group = self._context.groups.get(group_id)
+        if value is not None:
+            self._context.groups[group_id] = self._restored(group_id, value)
+        elif isinstance(group, ClassicGroup):
+            self.rebalances.forget_timers(group)
+            group.state = DEAD
+            self._context.remove(group_id)
 
     def _restored(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         group = ClassicGroup(

@@ -5,7 +5,7 @@ import pytest
 from barnabas.coordinators.decision.outcome import StoredRecord
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from barnabas.protocol.stored.offsets import GroupMetadataValue, MemberMetadata
 from support.group.stories import HOST, REBALANCE_MS, SESSION_MS, START_MS, Member, Story, subscription
 
 pytestmark = pytest.mark.kernel
@@ -151,7 +151,7 @@ def test_a_tombstone_takes_the_group_away() -> None:
 
     for record in gone.tombstones():
         group.stage.records.append(record)
-        group.classic.apply(GroupMetadataKey(group="g"), None)
+        group.classic.restore("g", None)
 
     assert group.context.groups == {}
     assert gone.state == "Dead"
@@ -183,7 +183,7 @@ def test_a_group_of_old_records_has_one_timeout_and_no_time_since_when() -> None
         protocol_type="consumer", generation=5, protocol="range", leader="m", members=[member]
     )
 
-    story.classic.apply(GroupMetadataKey(group="g"), value)
+    story.classic.restore("g", value)
 
     assert story.group.members["m"].rebalance_timeout_ms == 9_000
     assert story.group.state_ms is None
@@ -207,7 +207,7 @@ def test_a_record_with_an_odd_leader_or_an_instance_twice_is_loaded_all_the_same
         protocol_type="consumer", generation=5, protocol="range", leader="gone", members=members
     )
 
-    story.classic.apply(GroupMetadataKey(group="g"), value)
+    story.classic.restore("g", value)
     story.stage.carry_out(story.classic.loaded(story.stage.now))
 
     assert list(story.group.members) == ["n"]
