@@ -86,7 +86,7 @@ class Rebalances:
     def complete(self, group: ClassicGroup, outcome: Outcome, now: Now) -> None:
         """Open a generation with the members that have joined. Others are removed, except static ones, which
         stay until their session expires."""
-        self._context.timers.cancel(_key(JOIN, group))
+        self._context.timers.cancel((JOIN, group.id, ""))
         group.initial = None
         late = [one for one in group.members.values() if one.joining is None and not one.is_static]
         for member in late:
@@ -118,7 +118,7 @@ class Rebalances:
             member.is_new = False
             group.begin_session(member, now)
         group.unsynced.update(group.members)
-        self._context.timers.set(_key(SYNC, group), now.tick_ms + group.rebalance_timeout_ms)
+        self._context.timers.set((SYNC, group.id, ""), now.tick_ms + group.rebalance_timeout_ms)
 
     # Leaving and expired members
 
@@ -209,21 +209,17 @@ class Rebalances:
 
     def forget_timers(self, group: ClassicGroup) -> None:
         timers = self._context.timers
-        timers.cancel(_key(JOIN, group))
-        timers.cancel(_key(SYNC, group))
+        timers.cancel((JOIN, group.id, ""))
+        timers.cancel((SYNC, group.id, ""))
         for member_id in (*group.members, *group.pending):
             self.end_session(group, member_id)
 
     def _set_join(self, group: ClassicGroup, wait_ms: int, now: Now) -> None:
-        self._context.timers.set(_key(JOIN, group), now.tick_ms + wait_ms)
+        self._context.timers.set((JOIN, group.id, ""), now.tick_ms + wait_ms)
 
     def _end_sync(self, group: ClassicGroup) -> None:
         group.unsynced.clear()
-        self._context.timers.cancel(_key(SYNC, group))
-
-
-def _key(kind: str, group: ClassicGroup) -> TimerKey:
-    return (kind, group.id, "")
+        self._context.timers.cancel((SYNC, group.id, ""))
 
 
 # Responses
