@@ -6,6 +6,7 @@ for the shell.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import partial
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import (
@@ -13,9 +14,7 @@ from barnabas.coordinators.decision.outcome import (
     EndMarker,
     Now,
     Outcome,
-    Record,
     ReplyTo,
-    StoredRecord,
 )
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.group import ClassicGroup
@@ -25,7 +24,7 @@ from barnabas.coordinators.group.consumer.groups import ConsumerGroups
 from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.group import CLASSIC, CONSUMER, Group, GroupError
 from barnabas.coordinators.group.offsets.offsets import Offsets
-from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
+from barnabas.coordinators.group.offsets.txn_commits import decide_end
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -75,7 +74,9 @@ class GroupShard:
         self.classic: Final = ClassicGroups(context)
         self.consumer: Final = ConsumerGroups(context, self.classic)
         self.assigning: Final = self.consumer.assigning
-        self.offsets: Final = Offsets(context, self.classic.new, self._apply_other)
+        # Not a method, which would be a reference cycle.
+        self._apply_group_record: Final = partial(_apply_group_record, context, self.classic, self.consumer)
+        self.offsets: Final = Offsets(context, self.classic.new, self._apply_group_record)
         # (record) -> None: apply a record of an Outcome. Bound to the offsets, because most records are
         # commits, and an extra call is measurable here.
         self.apply: Final = self.offsets.apply
@@ -257,25 +258,6 @@ class GroupShard:
 
     # Records
 
-    def _apply_other(self, record: Record) -> None:
-        """Apply a record that is not a plain commit."""
-        if isinstance(record, PendingOffset):
-            self.offsets.pend(record.producer_id, (record.offset,))
-        elif isinstance(record, TransactionEnd):
-            self.offsets.end_transaction(record.producer_id, commit=record.commit)
-        else:
-            assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
-            self._apply_stored(record.key, record.value)
-
-    def _apply_stored(self, key: object, value: object | None) -> None:
-        if not isinstance(key, GroupMetadataKey):
-            self.consumer.replay.apply(key, value)
-            return
-        assert value is None or isinstance(value, GroupMetadataValue)
-        group = self.context.groups.get(key.group)
-        if not isinstance(group, ClassicGroup) or not group.apply(value):
-            self.classic.restore(key.group, value)
-
     def replay(self, batch: bytes) -> None:
         """Apply a batch of the log while loading. Malformed if it cannot be decoded."""
         for key_bytes, value_bytes in self.offsets.replay(batch):
@@ -288,7 +270,7 @@ class GroupShard:
                 # Written by a later release; it stays in the log for that release.
                 logger.warning("record skipped error=%s", unknown)
                 continue
-            self._apply_stored(key, value)
+            self._apply_group_record(key, value)
 
     def loaded(self, now: Now) -> Outcome:
         """All batches have been replayed: start sessions and timers."""
@@ -303,6 +285,18 @@ class GroupShard:
         groups = {group_id: _durable(group) for group_id, group in self.context.groups.items()}
         stored = {group_id: state for group_id, state in groups.items() if state is not None}
         return stored, self.offsets.durable()
+
+
+def _apply_group_record(
+    context: ShardContext, classic: ClassicGroups, consumer: ConsumerGroups, key: object, value: object | None
+) -> None:
+    if not isinstance(key, GroupMetadataKey):
+        consumer.replay.apply(key, value)
+        return
+    assert value is None or isinstance(value, GroupMetadataValue)
+    group = context.groups.get(key.group)
+    if not isinstance(group, ClassicGroup) or not group.apply(value):
+        classic.restore(key.group, value)
 
 
 def _durable(group: Group) -> object:

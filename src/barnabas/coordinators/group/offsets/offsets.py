@@ -6,9 +6,17 @@ and expiry in removal.py.
 """
 
 from collections.abc import Callable, Iterable, Set
-from typing import Final
+from typing import Any, Final
 
-from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, answered
+from barnabas.coordinators.decision.outcome import (
+    Caller,
+    Now,
+    Outcome,
+    Record,
+    ReplyTo,
+    StoredRecord,
+    answered,
+)
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.group import Group, GroupError
@@ -18,7 +26,12 @@ from barnabas.coordinators.group.offsets.reads import OffsetReader
 from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, metadata_length, pack_fields
 from barnabas.coordinators.group.offsets.removal import OffsetRemover
 from barnabas.coordinators.group.offsets.table import OffsetTable
-from barnabas.coordinators.group.offsets.txn_commits import decide_txn_commit, refused_txn_commit
+from barnabas.coordinators.group.offsets.txn_commits import (
+    PendingOffset,
+    TransactionEnd,
+    decide_txn_commit,
+    refused_txn_commit,
+)
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -43,16 +56,19 @@ _NONE: Final[ErrorCode] = ErrorCode.NONE
 class Offsets:
     """The committed offsets of a shard.
 
-    `new_group` creates a group that only commits. `apply_other` applies the records of an Outcome that are
-    not plain commits.
+    `new_group` creates a group that only commits. `apply_group_record` applies key and value of a record of
+    a group.
     """
 
     def __init__(
-        self, context: ShardContext, new_group: Callable[[str], Group], apply_other: Callable[[Record], None]
+        self,
+        context: ShardContext,
+        new_group: Callable[[str], Group],
+        apply_group_record: Callable[[Any, Any], None],
     ) -> None:
         self._context: Final = context
         self._new_group: Final = new_group
-        self._apply_other: Final = apply_other
+        self._apply_group_record: Final = apply_group_record
         self._table: Final = OffsetTable()
         self._pending: Final = PendingOffsets()
         self._reader: Final = OffsetReader(context, self._table, self._pending)
@@ -180,20 +196,24 @@ class Offsets:
     # Records
 
     def apply(self, record: Record) -> None:
-        """Apply a record of an Outcome. Compiled, because every commit has one."""
-        if not isinstance(record, OffsetRecord):
-            self._apply_other(record)
-            return
-        if record.value is not None and record.group not in self._context.groups:
-            self._new_group(record.group)
-        self._change(record)
+        """Apply a record of an Outcome. Most are commits, so this is the shard's apply()."""
+        if isinstance(record, OffsetRecord):
+            if record.value is not None and record.group not in self._context.groups:
+                self._new_group(record.group)
+            self._change(record)
+        elif isinstance(record, PendingOffset):
+            self._pend(record.producer_id, record.offset)
+        elif isinstance(record, TransactionEnd):
+            self.end_transaction(record.producer_id, commit=record.commit)
+        else:
+            assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
+            self._apply_group_record(record.key, record.value)
 
-    def pend(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
-        """Hold transactional commits until the transaction ends. Tombstones apply immediately."""
-        for record in records:
-            if record.value is not None:
-                self._make_group(record.group)
-            self._hold(producer_id, record)
+    def _pend(self, producer_id: int, record: OffsetRecord) -> None:
+        """Hold a transactional commit until the transaction ends. A tombstone applies immediately."""
+        if record.value is not None:
+            self._make_group(record.group)
+        self._hold(producer_id, record)
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
         for group, topic, partition, value in self._pending.end(producer_id, commit=commit):

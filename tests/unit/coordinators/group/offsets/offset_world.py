@@ -11,6 +11,7 @@ from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.group import CLASSIC, GroupError
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
+from barnabas.coordinators.group.offsets.txn_commits import PendingOffset
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
@@ -129,14 +130,19 @@ class World:
 
     def __init__(self, **settings: Any) -> None:
         self.context = ShardContext(GroupSettings(**settings), Random(1))
-        self.offsets = Offsets(self.context, self.new_group, self._apply_other)
+        self.offsets = Offsets(self.context, self.new_group, self._apply_group_record)
 
     def new_group(self, group_id: str, **told: Any) -> ToldGroup:
         group = self.context.groups[group_id] = ToldGroup(group_id, **told)
         return group
 
-    def _apply_other(self, record: Record) -> None:
+    def _apply_group_record(self, key: object, value: object) -> None:
         """Records of groups are not applied."""
+
+    def pend(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
+        """Commit offsets in a transaction."""
+        for one in records:
+            self.offsets.apply(PendingOffset(producer_id, one))
 
     def carry_out(self, outcome: Outcome) -> Any:
         """Apply the records and return the answer, None if there is none."""
