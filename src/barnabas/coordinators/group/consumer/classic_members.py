@@ -112,7 +112,7 @@ class ClassicMembers:
                 update.reconcile(Target(group.assignment_epoch, group.target_of(after)), owned, now)
             # The consumer group's records are not written, because the group ends with the same batch.
             outcome.add(
-                self._migration.downgraded(group, [existing], now, joining=update.member, rebalance=is_stale)
+                self._migration.downgrade(group, [existing], now, joining=update.member, rebalance=is_stale)
             )
         else:
             target = update.target(now)

@@ -18,7 +18,7 @@ from barnabas.coordinators.group.consumer.member import (
     PartitionEpochs,
 )
 from barnabas.coordinators.group.consumer.member_update import SESSION, MemberUpdate
-from barnabas.coordinators.group.consumer.migration import Migration, OpenedGroup
+from barnabas.coordinators.group.consumer.migration import GroupToJoin, Migration
 from barnabas.coordinators.group.consumer.reconcile import Owned, is_part_of
 from barnabas.coordinators.group.consumer.removal import MemberRemoval, replacement_records, with_new_id
 from barnabas.coordinators.group.consumer.subscriptions import TopicIndex
@@ -97,8 +97,8 @@ class Heartbeats:
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome:
         """Update the member and take its next step. GroupError if the request is refused."""
-        opened = self._open(request)
-        group = opened.group
+        joined = self._group_to_join(request)
+        group = joined.group
         group.check_room(request.member_id, self._context.settings.consumer_size_max)
         member_id = request.member_id or self._context.new_member_id()
         before, replaced = _member(group, request, member_id)
@@ -109,11 +109,11 @@ class Heartbeats:
             update.subscribe(now)
             update.bump_epoch()
             target = update.target(now)
-            update.check_size(opened.records, target)
+            update.check_size(joined.records, target)
             update.reconcile(target, _owned(request), now)
             after = update.member
-            if opened.classic is not None:
-                outcome.add(self._migration.finish_upgrade(opened, now))
+            if joined.classic is not None:
+                outcome.add(self._migration.finish_upgrade(joined, now))
             if replaced is not None:
                 outcome.records += replacement_records(group, replaced, before)
                 self._removal.cancel_timers(group, replaced)
@@ -147,17 +147,17 @@ class Heartbeats:
         outcome.answer(to, response)
         return outcome
 
-    def _open(self, request: ConsumerGroupHeartbeatRequest) -> OpenedGroup:
+    def _group_to_join(self, request: ConsumerGroupHeartbeatRequest) -> GroupToJoin:
         """The group, created for its first member, or converted from a classic group."""
         group = self._context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return OpenedGroup(group)
+            return GroupToJoin(group)
         if request.member_epoch != JOINING_EPOCH:
             what = "not found" if group is None else "is not a consumer group"
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
         if group is None:
-            return OpenedGroup(ConsumerGroup(request.group_id))
-        return self._migration.open(group)
+            return GroupToJoin(ConsumerGroup(request.group_id))
+        return self._migration.prepare_upgrade(group)
 
 
 def _is_up_to_date(group: ConsumerGroup, member: ConsumerMember) -> bool:

@@ -35,6 +35,7 @@ SESSION: Final = "session"
 REBALANCE: Final = "rebalance"
 JOIN: Final = "classic-member-join"
 SYNC: Final = "classic-member-sync"
+MEMBER_TIMERS: Final = (SESSION, REBALANCE, JOIN, SYNC)
 # This many records, with this many characters and partitions in total, fit in a batch of 200 kB.
 _FEW: Final = 256
 _SMALL: Final = 10_000

@@ -22,7 +22,7 @@ from barnabas.coordinators.group.classic.member import CONSUMER_TYPE, ClassicMem
 from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import NO_PARTITIONS, ClassicMetadata, ConsumerMember
-from barnabas.coordinators.group.consumer.member_update import JOIN, REBALANCE, SESSION, SYNC
+from barnabas.coordinators.group.consumer.member_update import MEMBER_TIMERS, SESSION
 from barnabas.coordinators.group.consumer.reconcile import Owned
 from barnabas.coordinators.group.consumer.subscriptions import TopicIndex
 from barnabas.coordinators.group.context import ShardContext
@@ -37,7 +37,7 @@ from barnabas.protocol.stored.consumer_protocol import (
 from barnabas.protocol.stored.framing import decode_versioned, encode_value
 
 
-class OpenedGroup(NamedTuple):
+class GroupToJoin(NamedTuple):
     """The group that a member joins; if converted from `classic`, with the records of the conversion."""
 
     group: ConsumerGroup
@@ -55,30 +55,30 @@ class Migration:
 
     # Upgrade
 
-    def open(self, group: Group) -> OpenedGroup:
+    def prepare_upgrade(self, group: Group) -> GroupToJoin:
         """A consumer group converted from a classic one. Changes nothing yet. Raises GroupError."""
         assert isinstance(group, ClassicGroup)
         if group.is_empty:
-            return OpenedGroup(ConsumerGroup(group.id), group, tuple(group.tombstones()))
+            return GroupToJoin(ConsumerGroup(group.id), group, tuple(group.tombstones()))
         self._check_upgrade(group)
-        made = ConsumerGroup(group.id)
-        made.epoch = made.assignment_epoch = group.generation
+        upgraded = ConsumerGroup(group.id)
+        upgraded.epoch = upgraded.assignment_epoch = group.generation
         for member in group.members.values():
-            self._convert_member(made, group, member)
-        made.metadata_hash = self._topics.hash_of(made.subscriptions)
-        return OpenedGroup(made, group, (*group.tombstones(), *_records_of(made)))
+            self._convert_member(upgraded, group, member)
+        upgraded.metadata_hash = self._topics.hash_of(upgraded.subscriptions)
+        return GroupToJoin(upgraded, group, (*group.tombstones(), *_records_of(upgraded)))
 
-    def finish_upgrade(self, opened: OpenedGroup, now: Now) -> Outcome:
+    def finish_upgrade(self, joined: GroupToJoin, now: Now) -> Outcome:
         """Refuse the pending requests of the classic group, and continue its sessions in the consumer
         group."""
         outcome = Outcome()
-        if opened.classic is not None:
-            outcome.add(self._classic.release(opened.classic, ErrorCode.REBALANCE_IN_PROGRESS))
-            outcome.records += opened.records
-            for member in opened.group.members.values():
+        if joined.classic is not None:
+            outcome.add(self._classic.release(joined.classic, ErrorCode.REBALANCE_IN_PROGRESS))
+            outcome.records += joined.records
+            for member in joined.group.members.values():
                 assert member.classic is not None
                 ends_ms = now.tick_ms + member.classic.session_timeout_ms
-                self._context.timers.set((SESSION, opened.group.id, member.id), ends_ms)
+                self._context.timers.set((SESSION, joined.group.id, member.id), ends_ms)
         return outcome
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
@@ -90,7 +90,7 @@ class Migration:
         if len(group.members) > settings.consumer_size_max:
             raise _refused(group, f"it has more than {settings.consumer_size_max} members")
 
-    def _convert_member(self, made: ConsumerGroup, group: ClassicGroup, member: ClassicMember) -> None:
+    def _convert_member(self, upgraded: ConsumerGroup, group: ClassicGroup, member: ClassicMember) -> None:
         metadata = dict(member.protocols).get(group.protocol or "")
         if metadata is None:
             # Kafka fails here as well, for a group that has not finished its first rebalance.
@@ -100,12 +100,12 @@ class Migration:
             target = read_assignment(member.assignment, self._context.image)
         except Malformed as malformed:
             raise _refused(group, str(malformed)) from None
-        if _overlaps(made, target):
+        if _overlaps(upgraded, target):
             raise GroupError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group.id} has a partition with two owners."
             )
-        made.put_target(member.id, target)
-        made.put_member(
+        upgraded.put_target(member.id, target)
+        upgraded.put_member(
             ConsumerMember(
                 id=member.id,
                 instance_id=member.instance_id,
@@ -145,7 +145,7 @@ class Migration:
         settings = self._context.settings
         return settings.downgrades and size <= settings.classic_size_max
 
-    def downgraded(
+    def downgrade(
         self,
         group: ConsumerGroup,
         leaving: Collection[ConsumerMember],
@@ -190,7 +190,7 @@ class Migration:
 
     def _forget(self, group: ConsumerGroup) -> None:
         for member_id in group.members:
-            for kind in (SESSION, REBALANCE, JOIN, SYNC):
+            for kind in MEMBER_TIMERS:
                 self._context.timers.cancel((kind, group.id, member_id))
         self._topics.update(group.id, list(group.subscriptions), ())
 
@@ -245,6 +245,9 @@ def _refused(group: ClassicGroup, why: str) -> GroupError:
 
 
 _VERSION_MAX: Final = 3
+
+
+# Subscriptions and assignments of the classic protocol
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:

@@ -16,7 +16,7 @@ from barnabas.coordinators.group.consumer.member import (
     ConsumerMember,
     MemberState,
 )
-from barnabas.coordinators.group.consumer.member_update import JOIN, REBALANCE, SESSION, SYNC
+from barnabas.coordinators.group.consumer.member_update import MEMBER_TIMERS, REBALANCE
 from barnabas.coordinators.group.consumer.migration import Migration
 from barnabas.coordinators.group.consumer.subscriptions import TopicIndex
 from barnabas.coordinators.group.context import ShardContext
@@ -79,7 +79,7 @@ class MemberRemoval:
         for member in members:
             self.cancel_timers(group, member)
         if self._migration.downgrades_without(group, members):
-            return self._migration.downgraded(group, members, now)
+            return self._migration.downgrade(group, members, now)
         for member in members:
             outcome.records += records.member_tombstones(group.id, member.id)
         subscriptions = group.subscriptions.copy()
@@ -96,7 +96,7 @@ class MemberRemoval:
         return outcome
 
     def cancel_timers(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        for kind in (SESSION, REBALANCE, JOIN, SYNC):
+        for kind in MEMBER_TIMERS:
             self._context.timers.cancel((kind, group.id, member.id))
 
 
