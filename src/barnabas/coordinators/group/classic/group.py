@@ -21,9 +21,9 @@ from barnabas.coordinators.group.classic.member import (
 )
 from barnabas.coordinators.group.group import CLASSIC, GroupError
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue
 
-# States, with Kafka's names, and the states that each one may follow.
+# States, with Kafka's names.
 EMPTY: Final = "Empty"
 # Waiting for members to join.
 PREPARING: Final = "PreparingRebalance"
@@ -33,6 +33,7 @@ STABLE: Final = "Stable"
 # The group was deleted, or its shard was closed.
 DEAD: Final = "Dead"
 
+# The states that each state may follow.
 FOLLOWS: Final = {
     EMPTY: frozenset({PREPARING}),
     PREPARING: frozenset({STABLE, COMPLETING, EMPTY}),
@@ -41,17 +42,12 @@ FOLLOWS: Final = {
     DEAD: frozenset({EMPTY, PREPARING, COMPLETING, STABLE, DEAD}),
 }
 
+# The timer of a member's session.
 SESSION: Final = "classic-session"
 
 # The version that Kafka 4.3 writes. Version 4, which it also reads, has no additional fields.
 _RECORD_VERSION: Final = 3
 NO_TIMESTAMP: Final = -1
-
-# Upper bound of batch header, record lengths, key type and length.
-_FRAMING_BYTES: Final = 128
-_CHARACTER_BYTES_MAX: Final = 4
-# Upper bound of the lengths and numbers of one member.
-_MEMBER_FRAMING_BYTES: Final = 32
 
 
 class InitialDelay:
@@ -66,7 +62,7 @@ class InitialDelay:
 
 
 class ClassicGroup:
-    """A Group of group.py."""
+    """Members, state and checks of a classic group. Implements Group of ../group.py."""
 
     __slots__ = (
         "_support",
@@ -308,7 +304,7 @@ class ClassicGroup:
         """The last stored record; None without one."""
         return self.stored
 
-    # A Group of group.py
+    # Checks, expiry and other methods of Group
 
     @property
     def kind(self) -> str:
@@ -416,32 +412,3 @@ def _unknown_member(group_id: str, who: str) -> GroupError:
 
 def _not_empty(group_id: str) -> GroupError:
     return GroupError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
-
-
-def is_too_large(record: StoredRecord, bytes_max: int) -> bool:
-    """Whether the log would refuse the record. It is encoded only if its upper bound exceeds the limit."""
-    assert isinstance(record.key, GroupMetadataKey)
-    assert isinstance(record.value, GroupMetadataValue)
-    value = record.value
-    characters = len(record.key.group + value.protocol_type + (value.protocol or "") + (value.leader or ""))
-    bound = _FRAMING_BYTES + _CHARACTER_BYTES_MAX * characters
-    if bound + sum(_bytes_at_most(member) for member in value.members) <= bytes_max:
-        return False
-    encoded_key, encoded_value = record.encoded()
-    assert encoded_value is not None
-    return _FRAMING_BYTES + len(encoded_key) + len(encoded_value) > bytes_max
-
-
-def _bytes_at_most(member: MemberMetadata) -> int:
-    characters = (
-        len(member.member_id)
-        + len(member.group_instance_id or "")
-        + len(member.client_id)
-        + len(member.client_host)
-    )
-    return (
-        _MEMBER_FRAMING_BYTES
-        + _CHARACTER_BYTES_MAX * characters
-        + len(member.subscription)
-        + len(member.assignment)
-    )

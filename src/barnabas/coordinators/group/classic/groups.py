@@ -21,11 +21,10 @@ from barnabas.coordinators.group.classic.group import (
     PREPARING,
     STABLE,
     ClassicGroup,
-    is_too_large,
 )
 from barnabas.coordinators.group.classic.joins import Joins
 from barnabas.coordinators.group.classic.member import NO_ASSIGNMENT, members_of
-from barnabas.coordinators.group.classic.rebalances import Rebalances, sync_refused, synced
+from barnabas.coordinators.group.classic.rebalances import Rebalances, is_too_large, sync_refused, synced
 from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode

@@ -20,10 +20,9 @@ from barnabas.coordinators.group.classic.group import (
     PREPARING,
     STABLE,
     ClassicGroup,
-    is_too_large,
 )
 from barnabas.coordinators.group.classic.member import ClassicMember, Protocols
-from barnabas.coordinators.group.classic.rebalances import Rebalances, join_refused, joined
+from barnabas.coordinators.group.classic.rebalances import Rebalances, is_too_large, join_refused, joined
 from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.group import Group, GroupError
 from barnabas.coordinators.group.settings import GroupSettings

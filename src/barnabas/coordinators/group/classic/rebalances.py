@@ -6,7 +6,7 @@ joins.py and groups.py change the group for a request, and call this module for 
 import logging
 from typing import Final
 
-from barnabas.coordinators.decision.outcome import Now, Outcome
+from barnabas.coordinators.decision.outcome import Now, Outcome, StoredRecord
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.group import (
     COMPLETING,
@@ -25,12 +25,19 @@ from barnabas.protocol.messages.classic_groups import (
     JoinGroupResponseMember,
     SyncGroupResponse,
 )
+from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 logger = logging.getLogger(__name__)
 
 # Timers, besides SESSION.
 JOIN: Final = "classic-join"
 SYNC: Final = "classic-sync"
+
+# Upper bound of batch header, record lengths, key type and length.
+_FRAMING_BYTES: Final = 128
+_CHARACTER_BYTES_MAX: Final = 4
+# Upper bound of the lengths and numbers of one member.
+_MEMBER_FRAMING_BYTES: Final = 32
 
 
 class Rebalances:
@@ -260,3 +267,35 @@ def _all_members(group: ClassicGroup) -> list[JoinGroupResponseMember]:
         )
         for member in group.members.values()
     ]
+
+
+# The size of a group's record
+
+
+def is_too_large(record: StoredRecord, bytes_max: int) -> bool:
+    """Whether the log would refuse the record. It is encoded only if its upper bound exceeds the limit."""
+    assert isinstance(record.key, GroupMetadataKey)
+    assert isinstance(record.value, GroupMetadataValue)
+    value = record.value
+    characters = len(record.key.group + value.protocol_type + (value.protocol or "") + (value.leader or ""))
+    bound = _FRAMING_BYTES + _CHARACTER_BYTES_MAX * characters
+    if bound + sum(_bytes_at_most(member) for member in value.members) <= bytes_max:
+        return False
+    encoded_key, encoded_value = record.encoded()
+    assert encoded_value is not None
+    return _FRAMING_BYTES + len(encoded_key) + len(encoded_value) > bytes_max
+
+
+def _bytes_at_most(member: MemberMetadata) -> int:
+    characters = (
+        len(member.member_id)
+        + len(member.group_instance_id or "")
+        + len(member.client_id)
+        + len(member.client_host)
+    )
+    return (
+        _MEMBER_FRAMING_BYTES
+        + _CHARACTER_BYTES_MAX * characters
+        + len(member.subscription)
+        + len(member.assignment)
+    )

@@ -72,7 +72,7 @@ class Ownership:
 
 
 class ConsumerGroup:
-    """A Group of group.py."""
+    """Members, epochs and assignments of a consumer group. Implements Group of ../group.py."""
 
     __slots__ = (
         "_last_topics",

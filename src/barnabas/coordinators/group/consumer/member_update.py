@@ -154,7 +154,7 @@ class MemberUpdate:
         if group.assignment_epoch >= self.epoch or is_early:
             return Target(group.assignment_epoch, group.target_of(self.member))
         change = Change(self._before, self.member, self._subscriptions)
-        if self._assigning.wants(group, change):
+        if self._assigning.defers(group, change):
             # The member keeps its current target until the new one is computed.
             return Target(group.assignment_epoch, group.target_of(self.member))
         changed = changed_targets(group, change, self._context.image, settings.assignors)

@@ -155,7 +155,7 @@ class DeferredAssignments:
         self.wanted: Final[dict[str, None]] = {}
         self.on_wanted: Callable[[], None] | None = None
 
-    def wants(self, group: ConsumerGroup, change: Change) -> bool:
+    def defers(self, group: ConsumerGroup, change: Change) -> bool:
         """Request an assignment off the loop if it takes long and an executor is available. True if
         requested."""
         if self.on_wanted is None or len(group.members) * len(change.subscriptions) <= ASSIGNED_AT_ONCE_MAX:
