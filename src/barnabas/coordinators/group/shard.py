@@ -6,7 +6,6 @@ for the shell.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence, Set
-from functools import partial
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import (
@@ -14,7 +13,9 @@ from barnabas.coordinators.decision.outcome import (
     EndMarker,
     Now,
     Outcome,
+    Record,
     ReplyTo,
+    StoredRecord,
 )
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.group import ClassicGroup
@@ -74,9 +75,8 @@ class GroupShard:
         self.classic: Final = ClassicGroups(context)
         self.consumer: Final = ConsumerGroups(context, self.classic)
         self.assigning: Final = self.consumer.assigning
-        # Not a method, which would be a reference cycle.
-        self._apply_group_record: Final = partial(_apply_group_record, context, self.classic, self.consumer)
-        self.offsets: Final = Offsets(context, self.classic.new, self._apply_group_record)
+        self._group_records: Final = _GroupRecords(context, self.classic, self.consumer)
+        self.offsets: Final = Offsets(context, self.classic.new, self._group_records.apply)
         # (record) -> None: apply a record of an Outcome. Bound to the offsets, because most records are
         # commits, and an extra call is measurable here.
         self.apply: Final = self.offsets.apply
@@ -270,7 +270,7 @@ class GroupShard:
                 # Written by a later release; it stays in the log for that release.
                 logger.warning("record skipped error=%s", unknown)
                 continue
-            self._apply_group_record(key, value)
+            self._group_records.apply_stored(key, value)
 
     def loaded(self, now: Now) -> Outcome:
         """All batches have been replayed: start sessions and timers."""
@@ -287,16 +287,27 @@ class GroupShard:
         return stored, self.offsets.durable()
 
 
-def _apply_group_record(
-    context: ShardContext, classic: ClassicGroups, consumer: ConsumerGroups, key: object, value: object | None
-) -> None:
-    if not isinstance(key, GroupMetadataKey):
-        consumer.replay.apply(key, value)
-        return
-    assert value is None or isinstance(value, GroupMetadataValue)
-    group = context.groups.get(key.group)
-    if not isinstance(group, ClassicGroup) or not group.apply(value):
-        classic.restore(key.group, value)
+class _GroupRecords:
+    """Applies the records of groups. Not a part of the shard, which would then be a reference cycle."""
+
+    def __init__(self, context: ShardContext, classic: ClassicGroups, consumer: ConsumerGroups) -> None:
+        self._context = context
+        self._classic = classic
+        self._consumer = consumer
+
+    def apply(self, record: Record) -> None:
+        # Checked here: compiled code does not recognize interpreted subclasses of StoredRecord.
+        assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
+        self.apply_stored(record.key, record.value)
+
+    def apply_stored(self, key: object, value: object | None) -> None:
+        if not isinstance(key, GroupMetadataKey):
+            self._consumer.replay.apply(key, value)
+            return
+        assert value is None or isinstance(value, GroupMetadataValue)
+        group = self._context.groups.get(key.group)
+        if not isinstance(group, ClassicGroup) or not group.apply(value):
+            self._classic.restore(key.group, value)
 
 
 def _durable(group: Group) -> object:

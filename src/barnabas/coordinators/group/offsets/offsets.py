@@ -6,7 +6,7 @@ and expiry in removal.py.
 """
 
 from collections.abc import Callable, Iterable, Set
-from typing import Any, Final
+from typing import Final
 
 from barnabas.coordinators.decision.outcome import (
     Caller,
@@ -14,7 +14,6 @@ from barnabas.coordinators.decision.outcome import (
     Outcome,
     Record,
     ReplyTo,
-    StoredRecord,
     answered,
 )
 from barnabas.coordinators.group.classic.group import ClassicGroup
@@ -56,15 +55,14 @@ _NONE: Final[ErrorCode] = ErrorCode.NONE
 class Offsets:
     """The committed offsets of a shard.
 
-    `new_group` creates a group that only commits. `apply_group_record` applies key and value of a record of
-    a group.
+    `new_group` creates a group that only commits. `apply_group_record` applies the records of groups.
     """
 
     def __init__(
         self,
         context: ShardContext,
         new_group: Callable[[str], Group],
-        apply_group_record: Callable[[Any, Any], None],
+        apply_group_record: Callable[[Record], None],
     ) -> None:
         self._context: Final = context
         self._new_group: Final = new_group
@@ -206,8 +204,7 @@ class Offsets:
         elif isinstance(record, TransactionEnd):
             self.end_transaction(record.producer_id, commit=record.commit)
         else:
-            assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
-            self._apply_group_record(record.key, record.value)
+            self._apply_group_record(record)
 
     def _pend(self, producer_id: int, record: OffsetRecord) -> None:
         """Hold a transactional commit until the transaction ends. A tombstone applies immediately."""

@@ -136,7 +136,7 @@ class World:
         group = self.context.groups[group_id] = ToldGroup(group_id, **told)
         return group
 
-    def _apply_group_record(self, key: object, value: object) -> None:
+    def _apply_group_record(self, record: Record) -> None:
         """Records of groups are not applied."""
 
     def pend(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
