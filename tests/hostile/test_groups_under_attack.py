@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.group.classic.checks import METADATA_BYTES_MAX
+from barnabas.coordinators.group.classic.joins import METADATA_BYTES_MAX
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     FindCoordinatorRequest,

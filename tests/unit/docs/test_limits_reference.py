@@ -354,27 +354,27 @@ FIXED = {
     ],
     "Groups": [
         Limit(
-            "coordinators.group.classic.checks",
+            "coordinators.group.classic.joins",
             "METADATA_BYTES_MAX",
             "bytes",
             "Metadata of the members of all classic groups in one partition of `__consumer_offsets`. At "
             "more, only members with little metadata may join; others get GROUP_MAX_SIZE_REACHED.",
         ),
         Limit(
-            "coordinators.group.classic.checks",
+            "coordinators.group.classic.joins",
             "SMALL_METADATA_BYTES",
             "bytes",
             "Metadata of a member that may join in any case.",
         ),
         Limit(
-            "coordinators.group.consumer.groups",
-            "LARGE",
+            "coordinators.group.shard",
+            "LARGE_GROUP",
             "",
             "Topics and members of a consumer group whose requests are handled at once. Requests to a larger "
             "group wait until other clients have been served.",
         ),
         Limit(
-            "coordinators.group.consumer.assigning",
+            "coordinators.group.consumer.target",
             "ASSIGNED_AT_ONCE_MAX",
             "",
             "Members times topics of a consumer group that is assigned within a request, unless all members "

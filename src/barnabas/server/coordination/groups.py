@@ -12,7 +12,7 @@ from barnabas.base.executor import Executor
 from barnabas.base.re2_work import PatternWork
 from barnabas.base.tasks import Tasks
 from barnabas.coordinators.group.consumer.patterns import TopicPatterns
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.assigner import Assigner
@@ -85,16 +85,16 @@ class GroupCoordinator:
 
     def _new_shard(self, partition: LedPartition) -> GroupShard:
         # A callback, because the topic's max.message.bytes may change.
-        ground = Ground(
+        context = ShardContext(
             self._settings, self._rng, self._image, lambda: partition.batch_bytes_max, self._patterns
         )
-        return GroupShard(ground)
+        return GroupShard(context)
 
     def _activate(self, host: GroupHost) -> None:
-        ground = host.shard.ground
+        context = host.shard.context
         # Settings and image may have changed while the log was read.
-        ground.settings = self._settings
-        before, now = ground.image, self._image
+        context.settings = self._settings
+        before, now = context.image, self._image
         self.assigner.serve(host)
         host.activate()
         if now is not before and host.state is State.ACTIVE:
@@ -142,7 +142,7 @@ class GroupCoordinator:
     def take_settings(self, settings: GroupSettings) -> None:
         self._settings = settings
         for host in self.shards.hosts.values():
-            host.shard.ground.settings = settings
+            host.shard.context.settings = settings
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> None:
         self._image = image

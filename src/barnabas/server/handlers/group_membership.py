@@ -132,10 +132,10 @@ async def _ask_group_after_others(
 def _takes_long(shard: GroupShard, body: Any) -> bool:
     """Whether a request to this group may take milliseconds, so that others should be served first."""
     if not isinstance(body, ConsumerGroupHeartbeatRequest):
-        return shard.consumer.takes_long(body.group_id, 0, is_news=True)
+        return shard.takes_long(body.group_id, 0, is_change=True)
     names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
     is_news = names is not None or regex is not None or body.member_epoch <= 0
-    return shard.consumer.takes_long(body.group_id, len(names or ()), is_news=is_news)
+    return shard.takes_long(body.group_id, len(names or ()), is_change=is_news)
 
 
 def refuse_join(body: JoinGroupRequest, version: int, code: ErrorCode) -> JoinGroupResponse:

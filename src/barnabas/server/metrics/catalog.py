@@ -108,7 +108,7 @@ def _groups(scrape: Scrape) -> Iterable[Sample]:
         (group.kind, group.state)
         for host in _hosts(scrape)
         if host.state is State.ACTIVE
-        for group in host.shard.ground.groups.values()
+        for group in host.shard.context.groups.values()
     )
     return [Sample(labelled(kind=kind, state=state), count) for (kind, state), count in counted.items()]
 

@@ -66,7 +66,7 @@ class DoorStory(MixedStory):
         return [one_batch(self.stage.records, NextBatch(0, 0, 1 << 20, Codec.NONE), 0)]
 
     def kind(self) -> type | None:
-        group = self.ground.groups.get("g")
+        group = self.context.groups.get("g")
         return None if group is None else type(group)
 
 
@@ -87,13 +87,13 @@ def test_groups_that_are_deleted_leave_no_table_behind() -> None:
     names = [f"group-{number}" for number in range(1_000)]
     for name in names:
         assert story.commits(1, group=name) is ErrorCode.NONE
-    full = sys.getsizeof(story.ground.groups)
-    assert len(story.ground.groups) == len(names)
+    full = sys.getsizeof(story.context.groups)
+    assert len(story.context.groups) == len(names)
 
     assert set(story.deletes(*names)) == {ErrorCode.NONE}
 
-    assert not story.ground.groups
-    assert sys.getsizeof(story.ground.groups) < full / 3
+    assert not story.context.groups
+    assert sys.getsizeof(story.context.groups) < full / 3
 
 
 def test_an_empty_consumer_group_becomes_classic_with_a_classic_member() -> None:
@@ -136,12 +136,12 @@ def test_a_classic_group_is_asked_about_a_commit_and_hears_of_its_member() -> No
     member = Classic()
     story.is_classic_with(member, parts=[{"orders": [0]}])
     session = ("classic-session", "g", member.id)
-    before_ms = story.ground.timers.get(session)
+    before_ms = story.context.timers.get(session)
     story.stage.pass_time(1_000)
 
     stale = story.commits(5, member_id=member.id, generation=member.generation - 1)
     stranger = story.commits(6, member_id="nobody", generation=member.generation)
-    after_refusals_ms = story.ground.timers.get(session)
+    after_refusals_ms = story.context.timers.get(session)
     taken = story.commits(7, member_id=member.id, generation=member.generation)
 
     assert [stale, stranger, taken] == [
@@ -151,7 +151,7 @@ def test_a_classic_group_is_asked_about_a_commit_and_hears_of_its_member() -> No
     ]
     assert story.offsets() == {"orders": 7}
     assert before_ms is not None
-    assert (after_refusals_ms, story.ground.timers.get(session)) == (before_ms, before_ms + 1_000)
+    assert (after_refusals_ms, story.context.timers.get(session)) == (before_ms, before_ms + 1_000)
 
 
 # Deleting
@@ -168,7 +168,7 @@ def test_a_deleted_group_is_gone_with_its_offsets_and_its_log_says_so() -> None:
     assert story.offsets() == {}
     last: dict[Any, Any] = {repr(key): value for key, value in decoded(story.stage.records)}
     assert set(last.values()) == {None}
-    assert loaded(story).ground.groups == {}
+    assert loaded(story).context.groups == {}
 
 
 def test_a_group_with_members_is_not_deleted_and_others_are() -> None:
@@ -200,11 +200,11 @@ def test_a_deleted_group_leaves_no_timers_behind() -> None:
     """An id was given out, and its owner has not come back with it."""
     story = DoorStory()
     story.asks_to_join_classically(Classic())
-    assert len(story.ground.timers) == 1
+    assert len(story.context.timers) == 1
 
     assert story.deletes("g") == [ErrorCode.NONE]
 
-    assert len(story.ground.timers) == 0
+    assert len(story.context.timers) == 0
 
 
 # Listing and describing
@@ -257,7 +257,7 @@ def test_offsets_of_a_group_without_members_expire_and_the_group_with_them() -> 
     story.stage.pass_time(2_000_000)
 
     assert story.kind() is None
-    assert loaded(story).ground.groups == {}
+    assert loaded(story).context.groups == {}
 
 
 def test_many_offsets_expire_bit_by_bit_and_not_only_with_the_next_round() -> None:
@@ -349,5 +349,5 @@ def test_after_loading_members_of_both_kinds_have_sessions() -> None:
     member = Classic(instance_id="one")
     other.is_classic_with(member, parts=[{"orders": [0]}])
 
-    assert ("session", "g", "m1") in loaded(story).ground.timers
-    assert ("classic-session", "g", member.id) in loaded(other).ground.timers
+    assert ("session", "g", "m1") in loaded(story).context.timers
+    assert ("classic-session", "g", member.id) in loaded(other).context.timers

@@ -98,7 +98,7 @@ class TxnStory(MixedStory):
     def check_log(self) -> None:
         """Whoever reads it knows what is known here, and is told the same."""
         after = TxnStory(self.settings)
-        after.ground.image = self.ground.image
+        after.context.image = self.context.image
         for batch in self.stage.batches:
             after.shard.replay(batch)
         after.stage.carry_out(after.shard.loaded(after.stage.now))
@@ -192,12 +192,12 @@ def test_a_session_does_not_begin_anew_with_a_commit_in_a_transaction() -> None:
     member = Classic(instance_id="one")
     story.is_classic_with(member, parts=[{"orders": [0]}])
     session = ("classic-session", "g", member.id)
-    ends_ms = story.ground.timers.get(session)
+    ends_ms = story.context.timers.get(session)
     story.stage.pass_time(1_000)
 
     story.commits_in_transaction(7, generation_id=member.generation, member_id=member.id)
 
-    assert story.ground.timers.get(session) == ends_ms
+    assert story.context.timers.get(session) == ends_ms
 
 
 def test_stable_fetches_wait_until_all_transactions_have_ended() -> None:
@@ -251,7 +251,7 @@ def test_pending_offsets_prevent_expiry_of_offsets_and_groups() -> None:
     story.ends(commit=False)
     story.stage.pass_time(2 * story.settings.offsets_retention_check_interval_ms)
     assert story.committed(0) == NOTHING
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 
@@ -260,7 +260,7 @@ def test_a_group_with_pending_offsets_only_stays_until_its_marker() -> None:
     story.commits_in_transaction(7)
 
     story.stage.pass_time(2 * story.settings.offsets_retention_ms)
-    assert list(story.ground.groups) == ["g"]
+    assert list(story.context.groups) == ["g"]
     story.ends()
 
     assert story.committed() == (7, ErrorCode.NONE)
@@ -270,12 +270,12 @@ def test_a_group_with_pending_offsets_only_stays_until_its_marker() -> None:
 def test_a_group_created_by_a_transaction_is_removed_by_its_abort() -> None:
     story = TxnStory()
     story.commits_in_transaction(7)
-    assert list(story.ground.groups) == ["g"]
+    assert list(story.context.groups) == ["g"]
     story.ends(commit=False)
 
     story.stage.pass_time(2 * story.settings.offsets_retention_check_interval_ms)
 
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 
@@ -291,7 +291,7 @@ def test_deleting_a_group_drops_pending_offsets_for_good() -> None:
     story.ends()
 
     assert [story.committed(partition) for partition in range(2)] == [NOTHING, NOTHING]
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 

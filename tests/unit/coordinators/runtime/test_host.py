@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Reply
 from barnabas.coordinators.group.classic.group import ClassicGroup
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.coordinators.runtime.host import (
@@ -53,7 +53,7 @@ class Desk:
 
     def __init__(self, world: World, *, batch_bytes_max: int = 1 << 20) -> None:
         self.partition = MemoryPartition(batch_bytes_max=batch_bytes_max)
-        self.shard = GroupShard(Ground(GroupSettings(initial_rebalance_delay_ms=0), Random(1)))
+        self.shard = GroupShard(ShardContext(GroupSettings(initial_rebalance_delay_ms=0), Random(1)))
         self.lost: list[ShardHost[GroupShard]] = []
         self.host = ShardHost(
             self.partition,
@@ -452,7 +452,7 @@ def test_timers_of_the_core_fire_on_time() -> None:
         waiting = desk.joins()
         await asyncio.sleep(0.01)
         assert waiting.answer.error_code == ErrorCode.NONE  # type: ignore[attr-defined]
-        group = desk.shard.ground.groups["members"]
+        group = desk.shard.context.groups["members"]
 
         await asyncio.sleep(SESSION_MS / 1_000 - 0.1)
         assert group.state == "CompletingRebalance"
@@ -465,7 +465,7 @@ def test_timers_of_the_core_fire_on_time() -> None:
 def test_an_earlier_timer_reschedules_the_wakeup() -> None:
     async def story(desk: Desk) -> None:
         # The alarm is set for the next look at old offsets, which is ten minutes away.
-        assert desk.shard.ground.timers.next_ms() is not None
+        assert desk.shard.context.timers.next_ms() is not None
         began = asyncio.get_running_loop().time()
         waiting = desk.joins()
         while not waiting.is_given:
@@ -497,7 +497,7 @@ def test_a_timer_reset_by_another_that_fires_with_it_does_not_fire() -> None:
         await asyncio.sleep(0.01)
         joins(desk, cast(JoinGroupResponse, first.answer).member_id, b"old")
         await asyncio.sleep(0.01)
-        ids = sorted(cast(ClassicGroup, desk.shard.ground.groups["members"]).members)
+        ids = sorted(cast(ClassicGroup, desk.shard.context.groups["members"]).members)
         # Both times end together. The later of the two in order joins again, and waits for the other.
         waiting = joins(desk, ids[1], b"new")
         await asyncio.sleep(0.1)
@@ -506,7 +506,7 @@ def test_a_timer_reset_by_another_that_fires_with_it_does_not_fire() -> None:
         await asyncio.sleep(SESSION_MS / 1000)
 
         assert cast(JoinGroupResponse, waiting.answer).error_code == ErrorCode.NONE
-        assert list(cast(ClassicGroup, desk.shard.ground.groups["members"]).members) == [ids[1]]
+        assert list(cast(ClassicGroup, desk.shard.context.groups["members"]).members) == [ids[1]]
 
     told(story)
 
@@ -567,7 +567,7 @@ def test_a_bug_in_a_timer_loses_the_shard_and_is_logged(caplog: pytest.LogCaptur
     async def story(desk: Desk) -> None:
         desk.joins(rebalance_ms=1_000)
         await asyncio.sleep(0.01)
-        group = desk.shard.ground.groups["members"]
+        group = desk.shard.context.groups["members"]
         assert isinstance(group, ClassicGroup)
         group.unsynced.add("somebody who is not there")
 

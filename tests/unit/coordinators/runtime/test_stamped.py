@@ -16,7 +16,7 @@ from barnabas.coordinators.decision.outcome import (
     Reply,
     ReplyTo,
 )
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.offsets.record import read_offset
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
@@ -165,7 +165,7 @@ class Desk:
 
 
 def new_shard() -> GroupShard:
-    return GroupShard(Ground(GroupSettings(), Random(1)))
+    return GroupShard(ShardContext(GroupSettings(), Random(1)))
 
 
 def replayed(batches: list[bytes]) -> GroupShard:

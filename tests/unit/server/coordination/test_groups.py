@@ -264,9 +264,9 @@ def test_settings_changed_while_loading_apply_afterwards() -> None:
         partition.may_be_read.set()
         await a_moment()
 
-        ground = place.coordinator.shards.hosts[0].shard.ground
-        assert ground.settings is settings
-        assert ground.image is image
+        context = place.coordinator.shards.hosts[0].shard.context
+        assert context.settings is settings
+        assert context.image is image
 
     told(story)
 
@@ -286,7 +286,7 @@ def test_expressions_match_topics_created_during_a_load() -> None:
         await asyncio.sleep(11)
         place.beats(epoch=2)
 
-        group = place.host.shard.ground.groups[GROUP]
+        group = place.host.shard.context.groups[GROUP]
         assert group.is_subscribed_to("orders-eu")
 
     told(story)
@@ -466,7 +466,7 @@ def test_settings_apply_to_current_and_future_shards() -> None:
         place.coordinator.take_settings(settings)
         place.coordinator.shards.lead(1, MemoryPartition())
 
-        assert [host.shard.ground.settings for host in place.coordinator.shards.hosts.values()] == [
+        assert [host.shard.context.settings for host in place.coordinator.shards.hosts.values()] == [
             settings
         ] * 2
 

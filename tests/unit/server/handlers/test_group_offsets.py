@@ -150,7 +150,7 @@ async def test_a_bug_in_a_commit_loses_the_shard() -> None:
     broker = hosted()
     [host] = broker.services.groups.shards.hosts.values()
     nonsense: Any = object()
-    host.shard.ground.groups[HERE] = nonsense
+    host.shard.context.groups[HERE] = nonsense
 
     with pytest.raises(AttributeError):
         await tell(broker, commit(HERE, orders=(0,)), 9)

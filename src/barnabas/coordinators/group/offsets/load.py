@@ -11,10 +11,15 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
-from barnabas.coordinators.group.offsets.plain import NOT_PLAIN, plain_form
-from barnabas.coordinators.group.offsets.rows import GroupOffsets
-from barnabas.coordinators.group.offsets.table import OffsetTable
-from barnabas.coordinators.group.offsets.values import LAST_VERSION, is_utf8, string_end, value_fault
+from barnabas.coordinators.group.offsets.record import (
+    LAST_VERSION,
+    NOT_PLAIN,
+    is_utf8,
+    plain_form,
+    string_end,
+    value_fault,
+)
+from barnabas.coordinators.group.offsets.table import GroupOffsets, OffsetTable
 from barnabas.records.area import MIN_RECORD_SIZE, NULL
 from barnabas.records.codecs import decompress
 from barnabas.records.decode import BAD, read_varint

@@ -1,6 +1,6 @@
 """Choice of the member that gets or loses the next partition."""
 
-from barnabas.coordinators.group.assignors.scale import Scale
+from barnabas.coordinators.group.assignors.heterogeneous import Scale
 
 
 def test_it_says_by_how_much_the_heaviest_is_heavier() -> None:

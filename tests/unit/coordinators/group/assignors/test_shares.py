@@ -5,10 +5,9 @@ from random import Random
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.homogeneous import changed_members, owned_by, share_evenly
 from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec
-from barnabas.coordinators.group.assignors.targets import changed_members, owned_by
 
 pytestmark = pytest.mark.kernel
 

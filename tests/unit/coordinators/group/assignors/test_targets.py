@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.ids import Uuid
+from barnabas.coordinators.group.assignors.homogeneous import changed_members, owned_by
 from barnabas.coordinators.group.assignors.spec import Assignment
-from barnabas.coordinators.group.assignors.targets import changed_members, owned_by
 
 pytestmark = pytest.mark.kernel
 

@@ -3,8 +3,7 @@
 import pytest
 
 from barnabas.coordinators.group.classic.group import ClassicGroup
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CLASSIC, Group
+from barnabas.coordinators.group.group import CLASSIC, Group, GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from support.group.stories import RANGE, SESSION_MS, START_MS, Member, Story, subscription
 
@@ -61,7 +60,7 @@ def test_it_is_a_group_as_the_ground_knows_them() -> None:
     assert isinstance(group, ClassicGroup)
     assert (group.kind, group.protocol_type, group.state, group.is_empty) == (CLASSIC, "", "Empty", True)
     assert group.durable() is None
-    assert story.ground.groups["g"] is group
+    assert story.context.groups["g"] is group
 
 
 # Commits
@@ -120,7 +119,7 @@ def test_a_commit_counts_as_a_heartbeat() -> None:
     (a,) = group.is_stable_with("a")
     group.waits(SESSION_MS - 1)
 
-    group.group.heard_from(a.id, group.stage.now)
+    group.group.extend_session(a.id, group.stage.now)
 
     group.waits(SESSION_MS - 1)
     assert group.state == "Stable"
@@ -131,11 +130,11 @@ def test_a_commit_counts_as_a_heartbeat() -> None:
 def test_a_commit_without_a_member_extends_no_session() -> None:
     group = Story()
     group.is_stable_with("a")
-    timers = len(group.ground.timers)
+    timers = len(group.context.timers)
 
-    group.group.heard_from("", group.stage.now)
+    group.group.extend_session("", group.stage.now)
 
-    assert len(group.ground.timers) == timers
+    assert len(group.context.timers) == timers
 
 
 # Administration

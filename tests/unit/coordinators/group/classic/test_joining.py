@@ -96,7 +96,7 @@ def test_an_unknown_member_id_is_refused_with_and_without_a_group() -> None:
     stranger.id = "x-1"
 
     without = group.asks_to_join(stranger)
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
     group.is_stable_with("a")
     within = group.asks_to_join(stranger)
 
@@ -110,7 +110,7 @@ def test_a_session_timeout_out_of_bounds_is_refused_before_a_group_is_made(sessi
     group = Story()
 
     assert group.asks_to_join(Member("a"), session_ms=session_ms).error is ErrorCode.INVALID_SESSION_TIMEOUT
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
     assert group.stage.records == []
 
 
@@ -128,7 +128,7 @@ def test_an_empty_group_id_is_refused_before_anything_else() -> None:
     assert group.asks_to_join(a, session_ms=0).error is ErrorCode.INVALID_GROUP_ID
     assert group.beats(a) is ErrorCode.INVALID_GROUP_ID
     assert group.leaves(a).error_code == ErrorCode.INVALID_GROUP_ID
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
 
 
 def test_a_client_id_too_long_for_a_member_id_is_refused() -> None:

@@ -220,7 +220,7 @@ def test_the_session_of_a_replaced_member_removes_no_one_else() -> None:
     group.waits(SESSION_MS - 1_000, one)
     again = group.joins(Member("again", "two"))
     group.learns(again)
-    assert ("classic-session", "g", two.id) not in group.ground.timers
+    assert ("classic-session", "g", two.id) not in group.context.timers
 
     group.waits(2_000, one)
 

@@ -118,7 +118,7 @@ def test_a_sync_with_an_unknown_group_is_refused(group_id: str, code: ErrorCode)
     group = Story(group_id=group_id)
 
     assert group.syncs(Member("x"), protocol_name="range").error is code
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
 
 
 def test_old_assignments_are_dropped_if_the_new_one_does_not_arrive() -> None:

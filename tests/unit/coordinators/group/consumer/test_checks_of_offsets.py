@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.consumer.member import ClassicSide
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.consumer.member import ClassicMetadata
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from support.group.consumer_stories import Consumer, ConsumerStory, topic_id
 
@@ -81,7 +81,7 @@ def test_partitions_being_revoked_may_be_committed() -> None:
 def test_members_of_the_classic_protocol_get_generation_errors() -> None:
     story, _ = _story_with_a_share()
     member = story.group.members["stays"]
-    story.group.put_member(replace(member, classic=ClassicSide(10_000, (("range", b""),))))
+    story.group.put_member(replace(member, classic=ClassicMetadata(10_000, (("range", b""),))))
 
     assert _commits(story.group, "stays", 4, version=8) is ErrorCode.NONE
     assert _commits(story.group, "stays", 5) is ErrorCode.ILLEGAL_GENERATION

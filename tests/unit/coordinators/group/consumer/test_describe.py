@@ -44,7 +44,7 @@ def test_the_group_state_follows_from_counts() -> None:
     assert story.group.state == "Reconciling"
     story.settles(first, second)
     story.leaves(second)
-    assert story.group.state == "Assigning"
+    assert story.group.state == "DeferredAssignments"
     story.leaves(first)
 
     assert story.group.state == "Empty"

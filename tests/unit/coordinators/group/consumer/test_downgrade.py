@@ -66,7 +66,7 @@ def test_the_log_has_only_the_classic_group() -> None:
     ]
     after = story.replayed()
     assert after.shard.durable() == story.shard.durable()
-    assert after.ground.groups["g"].state == "Stable"
+    assert after.context.groups["g"].state == "Stable"
 
 
 def test_an_expired_session_downgrades_too() -> None:
@@ -100,7 +100,7 @@ def test_no_timer_of_the_consumer_group_is_left() -> None:
 
     for kind in ("session", "rebalance", "classic-member-join", "classic-member-sync"):
         for member_id in (modern.id, classic.id):
-            assert (kind, "g", member_id) not in story.ground.timers
+            assert (kind, "g", member_id) not in story.context.timers
 
 
 @pytest.mark.parametrize("migration", ["disabled", "upgrade"])

@@ -7,10 +7,10 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.reconcile import (
     Owned,
+    StepInputs,
     SubscribedTopics,
-    Surroundings,
     Target,
-    reconciled,
+    next_step,
 )
 from support.group.consumer_stories import image_of, topic_id
 
@@ -29,13 +29,13 @@ def _step(
     holders: Mapping[tuple[Uuid, int], str] | None = None,
 ) -> ConsumerMember:
     held = holders or {}
-    around = Surroundings(
+    around = StepInputs(
         owned=owned,
         subscribed=SubscribedTopics(frozenset(names), IMAGE),
         subscription_changed=changed,
         holder=lambda topic, partition: held.get((topic, partition)),
     )
-    return reconciled(member, target, around)
+    return next_step(member, target, around)
 
 
 def _target(*partitions: int, epoch: int = 6, topic: Uuid = ORDERS) -> Target:

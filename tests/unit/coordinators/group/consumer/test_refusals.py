@@ -37,7 +37,7 @@ def test_a_join_that_is_not_whole_is_an_invalid_request(wrong: dict[str, Any]) -
 
     assert story.error(answer) is ErrorCode.INVALID_REQUEST
     assert answer.error_message
-    assert not story.ground.groups
+    assert not story.context.groups
 
 
 def test_version_0_is_given_an_id_when_it_joins() -> None:
@@ -203,12 +203,12 @@ def test_a_large_subscription_that_fits_is_accepted() -> None:
 
 def test_an_expression_for_more_topics_than_the_log_takes_is_refused() -> None:
     story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX, topics={f"{n:0200}": 1 for n in range(600)})
-    story.ground.patterns.put(".*", Found(frozenset(story.topics), 1))
+    story.context.patterns.put(".*", Found(frozenset(story.topics), 1))
 
     answer = story.asks_to_join(Consumer("a", topics=None, regex=".*"))
 
     assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not story.ground.groups
+    assert not story.context.groups
 
 
 def test_more_partitions_than_the_log_takes_are_not_assigned() -> None:
@@ -217,4 +217,4 @@ def test_more_partitions_than_the_log_takes_are_not_assigned() -> None:
     answer = story.asks_to_join(Consumer("a"))
 
     assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not story.ground.groups
+    assert not story.context.groups

@@ -121,7 +121,7 @@ def test_the_session_of_a_replaced_member_does_not_end_its_successor() -> None:
     story.waits(SESSION_MS, two, back)
 
     assert len(story.group.members) == 2
-    assert ("session", "g", "1") not in story.ground.timers
+    assert ("session", "g", "1") not in story.context.timers
 
 
 def test_a_static_member_catches_up_with_the_epoch_after_its_return() -> None:
@@ -155,8 +155,8 @@ def test_the_timers_of_the_replaced_member_are_gone_at_once() -> None:
 
     story.joins(Consumer("1 again", instance_id="one"))
 
-    assert ("session", "g", "1") not in story.ground.timers
-    assert ("session", "g", "1 again") in story.ground.timers
+    assert ("session", "g", "1") not in story.context.timers
+    assert ("session", "g", "1 again") in story.context.timers
 
 
 def test_partitions_of_an_absent_static_member_have_epoch_0() -> None:

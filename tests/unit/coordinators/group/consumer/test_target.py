@@ -3,9 +3,8 @@
 import pytest
 
 from barnabas.coordinators.decision.outcome import StoredRecord
-from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.homogeneous import owned_by, share_evenly
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec
-from barnabas.coordinators.group.assignors.targets import owned_by
 from barnabas.protocol.stored import consumer_groups as stored
 from support.group.consumer_stories import Consumer, ConsumerStory, topic_id
 

@@ -125,7 +125,7 @@ def test_an_empty_classic_group_is_replaced() -> None:
 
     assert new.partitions() == set(range(6))
     assert "GroupMetadata-" in story.kinds(before)
-    assert isinstance(story.ground.groups["g"], ConsumerGroup)
+    assert isinstance(story.context.groups["g"], ConsumerGroup)
     assert story.replayed().shard.durable() == story.shard.durable()
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import ReplyTo
-from barnabas.coordinators.group.ground import CONSUMER
+from barnabas.coordinators.group.group import CONSUMER
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset, read_offset
 from barnabas.protocol.error_codes import ErrorCode
 from unit.coordinators.group.offsets.offset_world import NOW, World, caller, codes, commit_request
@@ -26,7 +26,7 @@ def test_a_commit_writes_a_record_for_each_partition_and_changes_nothing_itself(
     assert answered is to
     assert codes(response) == {("t", 0): ErrorCode.NONE, ("u", 3): ErrorCode.NONE}
     assert world.offsets.count == 0
-    assert world.ground.groups == {}
+    assert world.context.groups == {}
 
 
 def test_a_commit_without_a_generation_makes_a_group_when_it_is_applied() -> None:
@@ -34,7 +34,7 @@ def test_a_commit_without_a_generation_makes_a_group_when_it_is_applied() -> Non
 
     world.commit(commit_request("g", {("t", 0): 7}))
 
-    assert list(world.ground.groups) == ["g"]
+    assert list(world.context.groups) == ["g"]
     assert world.committed("g", "t", 0) == (7, ErrorCode.NONE)
 
 
@@ -128,7 +128,7 @@ def test_a_commit_of_which_nothing_is_taken_makes_no_group() -> None:
 
     world.commit(commit_request("g", {("t", 0): 7}, metadata="x"))
 
-    assert world.ground.groups == {}
+    assert world.context.groups == {}
 
 
 def test_leader_epoch_metadata_and_topic_id_are_kept() -> None:

@@ -5,19 +5,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.coordinators.group.offsets.plain import (
+from barnabas.coordinators.group.offsets.record import (
     EPOCH_MAX,
+    NO_EXPIRY,
     NOT_PLAIN,
     OLD,
     TIME_MAX,
     WITH_ID,
+    CommittedOffset,
     form_in,
+    pack_offset,
     plain_facts,
     plain_form,
     plain_value,
+    value_fault,
 )
-from barnabas.coordinators.group.offsets.record import NO_EXPIRY, CommittedOffset, pack_offset
-from barnabas.coordinators.group.offsets.values import value_fault
 from barnabas.protocol.stored.framing import encode_value
 from barnabas.protocol.stored.offsets import OffsetCommitValue
 

@@ -121,7 +121,7 @@ def test_require_stable_reports_open_transactions() -> None:
     world = World()
     world.offsets.apply(record("g", "t", 0, 7))
     world.offsets.apply(record("g", "t", 1, 8))
-    world.offsets.pend(1, [record("g", "t", 0, 20)])
+    world.pend(1, [record("g", "t", 0, 20)])
 
     assert world.committed("g", "t", 0, stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     assert world.committed("g", "t", 0) == (7, ErrorCode.NONE)

@@ -119,13 +119,13 @@ def test_the_id_of_a_topic_is_forgotten_with_its_last_offset(new_id: Uuid) -> No
     table = OffsetTable()
     table.put("g", "x", 0, committed(1, OLD_ID))
     table.put("g", "x", 1, committed(2, new_id))
-    assert [value for _, value in table.offsets_of("g").odd_ones()] == [committed(2, new_id)]
+    assert [value for _, value in table.offsets_of("g").other_values()] == [committed(2, new_id)]
 
     table.remove("g", "x", 0)
     table.remove("g", "x", 1)
     table.put("g", "x", 0, committed(3, new_id))
 
-    assert table.offsets_of("g").odd_ones() == []
+    assert table.offsets_of("g").other_values() == []
     assert table.get("g", "x", 0) == committed(3, new_id)
 
 
@@ -138,7 +138,7 @@ def test_reused_numbers_have_no_id() -> None:
     table.put("g", "y", 1, committed(3, NEW_ID))
 
     assert table.of_group("g") == [("y", 0, committed(2)), ("y", 1, committed(3, NEW_ID))]
-    assert table.offsets_of("g").odd_ones() == []
+    assert table.offsets_of("g").other_values() == []
 
 
 def test_groups_that_are_removed_leave_no_memory_behind() -> None:

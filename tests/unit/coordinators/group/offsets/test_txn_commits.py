@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Outcome, ReplyTo
-from barnabas.coordinators.group.ground import CONSUMER
+from barnabas.coordinators.group.group import CONSUMER
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset, read_offset
 from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
 from barnabas.protocol.error_codes import ErrorCode
@@ -50,12 +50,12 @@ def test_a_commit_is_pending_offsets_of_its_producer_and_changes_nothing_itself(
     assert answered is to
     assert codes(response) == {("t", 0): ErrorCode.NONE, ("u", 3): ErrorCode.NONE}
     assert world.offsets.durable() == before
-    assert world.ground.groups == {}
+    assert world.context.groups == {}
 
 
 def test_leader_epoch_and_metadata_are_kept_and_topic_ids_are_not_as_in_kafka() -> None:
     world = World()
-    world.ground.image = image_of({"t": 1})
+    world.context.image = image_of({"t": 1})
     request = txn_request({("t", 0): 7}, metadata="über")
     request.topics[0].partitions[0].committed_leader_epoch = 5
 
@@ -164,7 +164,7 @@ def test_a_marker_without_a_producer_is_refused(producer_id: int, epoch: int) ->
 
 def test_the_group_validates_the_request_with_the_ids_of_its_topics() -> None:
     world = World()
-    world.ground.image = image_of({"t": 5})
+    world.context.image = image_of({"t": 5})
     group = world.new_group("g")
 
     decided(
@@ -199,7 +199,7 @@ def test_a_group_error_applies_to_every_partition(guard: str, refused: ErrorCode
 
 def test_metadata_length_is_checked_before_partition_ownership() -> None:
     world = World(offset_metadata_bytes_max=0)
-    world.ground.image = image_of({"t": 1})
+    world.context.image = image_of({"t": 1})
     world.new_group("g", refuses={"commit_of": ErrorCode.STALE_MEMBER_EPOCH})
 
     request = txn_request({("t", 0): 7}, metadata="x")

@@ -1,22 +1,53 @@
-"""The uniform assignor: equally many partitions for each member, with as few moves as possible.
+"""The assignors by the names that clients and settings use.
 
-homogeneous.py handles equal subscriptions, heterogeneous.py different ones. Both start from the previous
-assignments, which are validated here for different subscriptions.
+The uniform assignor gives each member equally many partitions with as few moves as possible. homogeneous.py
+handles equal subscriptions, heterogeneous.py different ones. Both start from the previous assignments, which
+are validated here for different subscriptions.
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.heterogeneous import assign_by_load
 from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.ranges import assign_ranges
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
 
 _Members: TypeAlias = Mapping[str, MemberSpec]
 _Topics: TypeAlias = Mapping[Uuid, TopicSpec]
 
+UNIFORM: Final = "uniform"
+RANGE: Final = "range"
+ASSIGNORS: Final = (UNIFORM, RANGE)
+# Class names in properties files written for Kafka.
+ASSIGNOR_CLASSES: Final = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": UNIFORM,
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": RANGE,
+}
 
-def assign_uniformly(members: _Members, topics: _Topics, *, homogeneous: bool) -> dict[str, Assignment]:
+
+def assign(
+    assignor: str,
+    members: Mapping[str, MemberSpec],
+    topics: Mapping[Uuid, TopicSpec],
+    *,
+    homogeneous: bool,
+) -> dict[str, Assignment]:
+    """The target assignment of every member. `homogeneous` means that all subscribe to the same topics.
+
+    A member whose assignment does not change gets its `owned` object back. `topics` contains at least every
+    subscribed topic.
+    """
+    assert assignor in ASSIGNORS, f"unknown assignor {assignor}"
+    if not members:
+        return {}
+    if assignor == RANGE:
+        return assign_ranges(members, topics)
+    return _assign_uniformly(members, topics, homogeneous=homogeneous)
+
+
+def _assign_uniformly(members: _Members, topics: _Topics, *, homogeneous: bool) -> dict[str, Assignment]:
     if homogeneous:
         subscribed = next(iter(members.values())).topics
         owned = {member_id: cast("Assignment", member.owned) for member_id, member in members.items()}
