@@ -1,8 +1,8 @@
 """Divide the file descriptors of a process into shares: logs, connections and a reserve (pure).
 
-Clients must not be able to take the descriptors that logs and checkpoints need. cli/descriptor_limit.py
-divides the limit of the process. The file system keeps to the share of logs, and admission.py to that of
-connections.
+Clients must not be able to take the descriptors that logs and checkpoints need.
+cli/serving/descriptor_limit.py divides the limit of the process. The file system keeps to the share of logs,
+and admission.py to that of connections.
 """
 
 from typing import Final

@@ -1,8 +1,9 @@
 """Create a broker in the running event loop, and create or delete topics for tests.
 
-Like cli/serve.py without the process-wide parts: no signal handlers, no settings of the allocator and the
-garbage collector, no configuration of logging. Blocking work runs inline instead of in threads: there is no
-disk to wait for, and the event loop has its own thread. So there are no further threads to start or to join.
+Like cli/serving/serve.py without the process-wide parts: no signal handlers, no settings of the allocator and
+the garbage collector, no configuration of logging. Blocking work runs inline instead of in threads: there is
+no disk to wait for, and the event loop has its own thread. So there are no further threads to start or to
+join.
 
 This module imports the server. Only the thread of a broker imports it, so that the caller does not wait for
 the import.

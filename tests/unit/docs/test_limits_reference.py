@@ -489,14 +489,14 @@ FIXED = {
     ],
     "Stops and faults": [
         Limit(
-            "cli.serving_options",
+            "cli.serving.options",
             "STOP_TIMEOUT_S",
             "s",
             "Time of a clean stop, unless `--stop-timeout` sets it. Then the process ends at once, with exit "
             "code 1, and the next start recovers the logs.",
         ),
         Limit(
-            "cli.serving_options",
+            "cli.serving.options",
             "STOP_TIMEOUT_S_MAX",
             "s",
             "The largest `--stop-timeout`.",
@@ -514,7 +514,7 @@ FIXED = {
             "Time that a clean stop waits for clients to take their responses. Then it cuts them off.",
         ),
         Limit(
-            "cli.serve",
+            "cli.serving.serve",
             "THREADS_TIMEOUT_S",
             "s",
             "Time that a start that is given up waits for logs that are being loaded.",

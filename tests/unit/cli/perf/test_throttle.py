@@ -1,6 +1,6 @@
 """A sender that is early waits until its record is due."""
 
-from barnabas.cli.perf.throttle import Throttle
+from barnabas.cli.perf.producing import Throttle
 
 
 def test_an_early_sender_waits_until_the_record_is_due() -> None:

@@ -5,7 +5,7 @@ import logging
 from typing import Final
 
 from barnabas.base.structured_log import LogFormat, log_to
-from barnabas.cli.misuse import Misuse
+from barnabas.cli.argument_parser import Misuse
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 PORT_MAX: Final = 65_535

@@ -7,9 +7,9 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.cli import up
+from barnabas.cli.argument_parser import split_setting
 from barnabas.cli.main import main
-from barnabas.cli.misuse import split_setting
-from barnabas.cli.up_settings import make_settings
+from barnabas.cli.serving.settings import make_settings
 from barnabas.storage.directory.meta_properties import MetaProperties, write_meta_properties
 from barnabas.storage.disk import DiskFileSystem
 

@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.cli.get_offsets import parse_time
-from barnabas.cli.partition_filters import PartitionFilter, by_rules, by_topic
 from barnabas.cli.tool import ToolFailed
+from barnabas.cli.topic.patterns import PartitionFilter, by_rules, by_topic
 
 
 def allowed(wanted: PartitionFilter) -> list[str]:

@@ -24,10 +24,10 @@ from barnabas.base.garbage import leave_out_what_is_there
 from barnabas.base.memory import memory_bytes
 from barnabas.base.processors import processors
 from barnabas.base.trimming import Trimming
-from barnabas.cli import descriptor_limit
-from barnabas.cli.addresses import check_address, check_free, own_name
-from barnabas.cli.serving_options import STOP_TIMEOUT_S
-from barnabas.cli.signals import SignalThread
+from barnabas.cli.serving import descriptor_limit
+from barnabas.cli.serving.addresses import check_address, check_free, own_name
+from barnabas.cli.serving.options import STOP_TIMEOUT_S
+from barnabas.cli.serving.signals import SignalThread
 from barnabas.raft.dynamic_voters import check_voters_are_fixed
 from barnabas.server.broker import Broker
 from barnabas.server.cluster.formatting import (
@@ -166,7 +166,7 @@ async def _serve(
     try:
         if metrics_port is not None:
             # Imported only if requested. Started before the broker, to serve metrics during a long start.
-            from barnabas.cli.metrics_port import serve_metrics
+            from barnabas.cli.serving.metrics import serve_metrics
 
             metrics = await serve_metrics(broker, _hosts(settings), metrics_port)
         if await _started(broker, stop):

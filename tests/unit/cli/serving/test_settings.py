@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.base.settings import InvalidSetting
 from barnabas.cli.main import main
-from barnabas.cli.settings_file import BadFile, read_settings, with_absolute_directories
+from barnabas.cli.serving.settings import BadFile, read_settings, with_absolute_directories
 
 NODE = """
 # A node

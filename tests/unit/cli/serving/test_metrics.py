@@ -4,7 +4,7 @@ import os
 import resource
 import time
 
-from barnabas.cli.process_figures import ProcessReader
+from barnabas.cli.serving.metrics import ProcessReader
 
 
 def test_the_figures_are_those_of_this_process() -> None:

@@ -7,8 +7,8 @@ from typing import Final
 from barnabas.base.clock import SystemClock
 from barnabas.base.errors import BarnabasError
 from barnabas.base.settings import InvalidSetting
-from barnabas.cli import storage_features
-from barnabas.cli.settings_file import BadFile, read_settings
+from barnabas.cli.directories import features
+from barnabas.cli.serving.settings import BadFile, read_settings
 from barnabas.metadata.image import METADATA_VERSION
 from barnabas.server.cluster.formatting import (
     AlreadyFormatted,
@@ -48,7 +48,7 @@ def settings_of_node(options: argparse.Namespace) -> BrokerSettings:
 def format_node(options: argparse.Namespace) -> None:
     settings = settings_of_node(options)
     _check_options(options, settings)
-    levels = chosen_levels(options.release_version, storage_features.parse_levels(options.feature))
+    levels = chosen_levels(options.release_version, features.parse_levels(options.feature))
     fs = DiskFileSystem()
     empty = _to_format(fs, settings, options)
     if not empty:
@@ -63,7 +63,7 @@ def format_node(options: argparse.Namespace) -> None:
         kind = "metadata" if path == settings.metadata_log_dir else "data"
         print(f"Formatting {kind} directory {path} with {METADATA_VERSION} {release}.")
 
-    print(storage_features.describe(levels))
+    print(features.describe(levels))
     format_directories(fs, identities, level_records(levels), now_ms=SystemClock().now_ms(), on_begin=begin)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.demo_parts.needs import check_packages, java_home
-from barnabas.cli.misuse import Misuse
+from barnabas.cli.argument_parser import Misuse
+from barnabas.cli.demo import check_packages, java_home
 
 
 def test_a_home_without_java_is_reported(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from barnabas.cli import addresses
-from barnabas.cli.addresses import CannotListen, check_address, own_name
-from barnabas.cli.signals import ONE_PRESS_S, StopSignals
+from barnabas.cli.serving import addresses
+from barnabas.cli.serving.addresses import CannotListen, check_address, own_name
+from barnabas.cli.serving.signals import ONE_PRESS_S, StopSignals
 
 
 class Recorded:

@@ -5,7 +5,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.group.failures import CommandFailed, Misused, Wrapped, failing, java_error
 from barnabas.cli.group.partitions import parse_topics
-from barnabas.cli.group.regular_expressions import fault_of
+from barnabas.cli.tool import regex_error
 from barnabas.client.admin.call import PartlyRefused
 from barnabas.client.errors import Refused, RequestTimedOut
 from barnabas.protocol.error_codes import ErrorCode
@@ -53,7 +53,7 @@ def test_an_invalid_topic_option_is_misuse(text: str, why: str) -> None:
     ],
 )
 def test_an_invalid_regular_expression_has_the_message_of_re2j(expression: str, fault: str | None) -> None:
-    assert fault_of(expression) == fault
+    assert regex_error(expression) == fault
 
 
 def test_an_error_has_javas_exception_name_and_prefers_the_brokers_message() -> None:

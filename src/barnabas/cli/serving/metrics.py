@@ -1,16 +1,37 @@
-"""Figures of this process for the metrics, from Linux' /proc where it exists."""
+"""Serve the metrics of a broker over HTTP, with figures of this process. Imported only with --metrics-port.
+
+The figures come from Linux' /proc where it exists.
+"""
 
 import os
 import resource
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from barnabas.base.metrics_server import MetricsServer
+from barnabas.cli.serving.addresses import CannotListen, why
+from barnabas.server.broker import Broker
+from barnabas.server.metrics.observing import metrics_server
 from barnabas.server.metrics.sources import ProcessFigures
 
 _PROC: Final = Path("/proc/self")
 _RESIDENT_PAGES_AT: Final = 1
 _KILOBYTE: Final = 1024
+
+
+async def serve_metrics(broker: Broker, hosts: Sequence[str], port: int) -> MetricsServer:
+    """Start the metrics server; close it after the broker. An empty host stands for all addresses.
+
+    CannotListen if an address cannot be bound.
+    """
+    server = metrics_server(broker, ProcessReader())
+    try:
+        await server.start(None if "" in hosts else list(hosts), port)
+    except OSError as error:
+        raise CannotListen(hosts[0], port, why(error)) from None
+    return server
 
 
 class ProcessReader:
