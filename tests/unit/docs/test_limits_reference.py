@@ -454,7 +454,7 @@ FIXED = {
     "Spark": [
         Limit("spark.options.source", "_FETCHES_MAX", "", "Largest value of `fetchesInFlight`."),
         Limit(
-            "spark.source.lanes",
+            "spark.source.fetching",
             "_FETCHES_MAX",
             "",
             "Fetches in flight that a task chooses itself, without `fetchesInFlight`.",

@@ -75,8 +75,8 @@ NUMBERS = [
         "fetches in flight per task, 1 to {}",
         constant("spark.options.source", "_FETCHES_MAX"),
     ),
-    Number("guides/spark.md", "latency, at most {}:", constant("spark.source.lanes", "_FETCHES_MAX")),
-    Number("guides/spark.md", "one for every {} ms", constant("spark.source.lanes", "_ROUND_TRIP_MS")),
+    Number("guides/spark.md", "latency, at most {}:", constant("spark.source.fetching", "_FETCHES_MAX")),
+    Number("guides/spark.md", "one for every {} ms", constant("spark.source.fetching", "_ROUND_TRIP_MS")),
     Number(
         "guides/spark.md",
         "`kafka.max.partition.fetch.bytes` (default: {} MiB)",

@@ -16,9 +16,9 @@ from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
 from barnabas.spark.first_contact import NotReached, is_no_answer
 from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
 from barnabas.spark.options.client_settings import admin_settings, call_timeout_ms, connecting_in_time
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, Position, option_of
 from barnabas.spark.options.source import Assigned, Choice, Pattern, SourceOptions, Topics
+from barnabas.spark.options.values import BadOption
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -2,9 +2,8 @@
 
 import pytest
 
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import Guarantee, Scope, SinkOptions, sink_options
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.values import BadOption, Values
 
 BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
 EXACT = {"deliveryGuarantee": "exactly-once"}

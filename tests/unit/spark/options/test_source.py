@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, moves, option_of
 from barnabas.spark.options.source import (
     Assigned,
@@ -15,7 +14,7 @@ from barnabas.spark.options.source import (
     batch_options,
     stream_options,
 )
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.values import BadOption, Values
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 Read = Callable[[Values], SourceOptions]

@@ -1,7 +1,8 @@
-"""Hides the worker's traceback from the user, so that the message of a BarnabasError comes first.
+"""Report a BarnabasError to the user of Spark, and the cause of a failed write in the worker's log.
 
-Spark passes the error of a Python worker on as text that begins with the traceback: about twenty lines before
-the message. A worker omits the traceback if an environment variable is set, which is how Spark implements
+The worker's traceback is hidden, so that the message of the error comes first. Spark passes the error of a
+Python worker on as text that begins with the traceback: about twenty lines before the message. A worker omits
+the traceback if an environment variable is set, which is how Spark implements
 spark.sql.execution.pyspark.udf.hideTraceback.enabled. The variable is set only when a BarnabasError leaves
 the worker, which ends with that error. Any other exception is a bug and keeps its traceback.
 """
@@ -30,4 +31,15 @@ def message_first() -> Iterator[None]:
         logger.debug("call from Spark failed", exc_info=True)
         if any(name.startswith(_OF_WORKERS) for name in os.environ):
             os.environ[_HIDE] = "1"
+        raise
+
+
+@contextmanager
+def log_failed_write() -> Iterator[None]:
+    """Log the cause of a failed write on the worker, and put the message first in Spark's error."""
+    try:
+        with message_first():
+            yield
+    except BarnabasError as error:
+        logger.error("write failed error=%s", error)
         raise

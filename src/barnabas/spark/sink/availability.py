@@ -8,25 +8,23 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark import TaskContext
-
 from barnabas.base.errors import BarnabasError
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import BrokerUnavailable, ClientError, Refused, UnknownTopic
 from barnabas.client.settings import join_address
 from barnabas.spark.first_contact import NotReached, addresses_of, is_no_answer
-from barnabas.spark.options.client_settings import PREFIX, admin_settings, connecting_in_time
-from barnabas.spark.options.contact import CONNECT_TIMEOUT
+from barnabas.spark.options.client_settings import CONNECT_TIMEOUT, PREFIX, admin_settings, connecting_in_time
+from barnabas.spark.task_context import is_retry
 
 # Timeout for further attempts of a task, which Spark starts right after one that has waited connectTimeout.
-_AGAIN_MS: Final = 2_000
+_RETRY_MS: Final = 2_000
 _LOOK_AGAIN_S: Final = 0.5
 _MAX_BLOCK: Final = "max.block.ms"
-# Limit of clusters and topics that a worker remembers as reached.
-_REACHED_MAX: Final = 10_000
+# Limit of clusters and topics that a worker remembers as available.
+_AVAILABLE_MAX: Final = 10_000
 
-_reached: set[tuple[str, str]] = set()
+_available: set[tuple[str, str]] = set()
 
 
 class TopicNotThere(BarnabasError):
@@ -39,13 +37,13 @@ class TopicNotThere(BarnabasError):
         )
 
 
-def reach(client: Mapping[str, str], timeout_ms: int) -> None:
+def check_brokers(client: Mapping[str, str], timeout_ms: int) -> None:
     """Raise NotReached if no broker responds to the first request of this process.
 
     Checks the advertised addresses, too, because records are sent to them and not to the bootstrap servers.
     """
     servers = client["bootstrap.servers"]
-    if (servers, "") in _reached:
+    if (servers, "") in _available:
         return
     limit_ms = _limit_ms(timeout_ms)
     until_s = time.monotonic() + limit_ms / 1000
@@ -53,7 +51,7 @@ def reach(client: Mapping[str, str], timeout_ms: int) -> None:
         with Admin(connecting_in_time(admin_settings(client), limit_ms)) as admin:
             nodes = admin.describe_cluster().nodes.values()
             if not {join_address(node.host, node.port) for node in nodes} & addresses_of(servers):
-                _reach_any_node(admin, until_s)
+                _check_any_node(admin, until_s)
     except ClientError as error:
         if is_no_answer(error):
             raise NotReached(servers, timeout_ms, error) from error
@@ -61,7 +59,7 @@ def reach(client: Mapping[str, str], timeout_ms: int) -> None:
     _remember(servers, "")
 
 
-def _reach_any_node(admin: Admin, until_s: float) -> None:
+def _check_any_node(admin: Admin, until_s: float) -> None:
     while True:
         found = admin.api_versions().values()
         failures = [(one.node.address, str(one.error)) for one in found if one.error is not None]
@@ -73,13 +71,13 @@ def _reach_any_node(admin: Admin, until_s: float) -> None:
         time.sleep(_LOOK_AGAIN_S)
 
 
-def reach_topic(client: Mapping[str, str], topic: str, timeout_ms: int) -> None:
+def check_topic(client: Mapping[str, str], topic: str, timeout_ms: int) -> None:
     """Raise TopicNotThere if the topic does not exist when this process first writes to it.
 
     Brokers create the topic if auto.create.topics.enable is set.
     """
     servers = client["bootstrap.servers"]
-    if (servers, topic) in _reached:
+    if (servers, topic) in _available:
         return
     block_ms = int(client.get(_MAX_BLOCK, timeout_ms))
     option = CONNECT_TIMEOUT if timeout_ms <= block_ms else PREFIX + _MAX_BLOCK
@@ -100,12 +98,10 @@ def reach_topic(client: Mapping[str, str], topic: str, timeout_ms: int) -> None:
 
 
 def _remember(servers: str, topic: str) -> None:
-    if len(_reached) >= _REACHED_MAX:
-        _reached.clear()
-    _reached.add((servers, topic))
+    if len(_available) >= _AVAILABLE_MAX:
+        _available.clear()
+    _available.add((servers, topic))
 
 
 def _limit_ms(timeout_ms: int) -> int:
-    context = TaskContext.get()
-    is_again = context is not None and context.attemptNumber() > 0
-    return min(timeout_ms, _AGAIN_MS) if is_again else timeout_ms
+    return min(timeout_ms, _RETRY_MS) if is_retry() else timeout_ms

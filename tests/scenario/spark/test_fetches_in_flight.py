@@ -10,7 +10,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.spark.planning.splits import OffsetRange
-from barnabas.spark.source.lanes import fetches_over
+from barnabas.spark.source.fetching import fetches_over
 from barnabas.spark.source.ranges import read_range
 from support.process.our_broker import OurBroker
 from support.process.ports import free_port

@@ -13,36 +13,36 @@ from typing import Final
 from barnabas.client.blocking.consumer import Consumer
 
 # Queries on several clusters, or with several settings, may share a worker.
-_KEPT_MAX: Final = 16
-_kept: "OrderedDict[tuple[int, tuple[tuple[str, str], ...]], Consumer]" = OrderedDict()
+_CONSUMERS_MAX: Final = 16
+_consumers: "OrderedDict[tuple[int, tuple[tuple[str, str], ...]], Consumer]" = OrderedDict()
 
 
 @contextmanager
-def consumer_with(settings: Mapping[str, str], number: int = 0) -> Iterator[Consumer]:
+def cached_consumer(settings: Mapping[str, str], number: int = 0) -> Iterator[Consumer]:
     """Take a consumer with these settings and no assignment from the cache, or create one."""
     key = (number, tuple(sorted(settings.items())))
-    consumer = _kept.pop(key, None) or Consumer(settings)
+    consumer = _consumers.pop(key, None) or Consumer(settings)
     try:
         yield consumer
         consumer.unassign()
     except BaseException:
         consumer.close()
         raise
-    _kept[key] = consumer
-    if len(_kept) > _KEPT_MAX:
-        _kept.popitem(last=False)[1].close()
+    _consumers[key] = consumer
+    if len(_consumers) > _CONSUMERS_MAX:
+        _consumers.popitem(last=False)[1].close()
 
 
-def forget(settings: Mapping[str, str]) -> None:
+def discard_consumers(settings: Mapping[str, str]) -> None:
     """Close the consumers with these settings, because their metadata is stale."""
     wanted = tuple(sorted(settings.items()))
-    for key in [key for key in _kept if key[1] == wanted]:
-        _kept.pop(key).close()
+    for key in [key for key in _consumers if key[1] == wanted]:
+        _consumers.pop(key).close()
 
 
 def close_all() -> None:
-    while _kept:
-        _kept.popitem()[1].close()
+    while _consumers:
+        _consumers.popitem()[1].close()
 
 
 atexit.register(close_all)

@@ -1,4 +1,4 @@
-"""The query, run and micro-batch of a task, from Spark's task context."""
+"""The query, run, micro-batch and attempt of a task, from Spark's task context."""
 
 from typing import Final, NamedTuple
 
@@ -17,6 +17,18 @@ class StreamTask(NamedTuple):
     run: str
     batch: int
     number: int
+
+
+def query_id() -> str | None:
+    """Return the id of the streaming query. None outside a task and in a batch query."""
+    context = TaskContext.get()
+    return None if context is None else context.getLocalProperty(QUERY_ID)
+
+
+def is_retry() -> bool:
+    """Whether this is a further attempt of a task. False outside a task."""
+    context = TaskContext.get()
+    return context is not None and context.attemptNumber() > 0
 
 
 def task_number() -> int:
