@@ -141,6 +141,11 @@ def _explain_timeout(options: SinkOptions, slots: Sequence[SlotWritten]) -> Abst
     return explain_timeout(options, since_s)
 
 
+def abort_slots(options: SinkOptions, slots: Sequence[WriterCommitMessage | None]) -> None:
+    """Abort the transactions of a failed batch, as far as tasks have opened them."""
+    abort_transactions(options, _opened(slots))
+
+
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[SlotWritten]:
     slots = [one for one in messages if isinstance(one, SlotWritten)]
     assert len(slots) == len(messages), "every task sends a commit message"
@@ -161,7 +166,7 @@ class SlotStreamWriter(DataSourceStreamArrowWriter):
             commit_slots(self._options, _of_tasks(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        abort_transactions(self._options, _opened(messages))
+        abort_slots(self._options, messages)
 
 
 class SlotBatchWriter(DataSourceArrowWriter):
@@ -180,4 +185,4 @@ class SlotBatchWriter(DataSourceArrowWriter):
             end_slots(self._options, _of_tasks(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        abort_transactions(self._options, _opened(messages))
+        abort_slots(self._options, messages)
