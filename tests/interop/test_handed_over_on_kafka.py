@@ -110,7 +110,7 @@ async def until_visible(address: str, topic: str, expected: list[bytes]) -> None
 
 
 @COMMIT_OR_ABORT
-def test_what_is_handed_over_is_ended_by_another_client(kafka: KafkaBroker, commit: bool) -> None:
+def test_a_handed_over_transaction_is_ended_by_another_client(kafka: KafkaBroker, commit: bool) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         opened = await handed_over(kafka.address, topic, b"a", b"b")

@@ -370,7 +370,7 @@ def test_what_a_killed_process_left_open_is_aborted_by_its_successor(kafka: Kafk
     asyncio.run(story())
 
 
-def test_closing_aborts_what_is_open(kafka: KafkaBroker) -> None:
+def test_closing_aborts_an_open_transaction(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         async with Producer(bootstrap_servers=kafka.address, transactional_id=topic) as producer:

@@ -65,7 +65,7 @@ async def look(
 
 
 @pytest.mark.parametrize("seed", seeds(20))
-def test_after_kills_no_acknowledged_commit_is_lost_and_members_come_back(seed: int) -> None:
+def test_after_kills_acknowledged_commits_exist_and_members_rejoin(seed: int) -> None:
     known = Acknowledged()
     with ExitStack() as worlds, replayable(seed, []):
         world = worlds.enter_context(World(seed))

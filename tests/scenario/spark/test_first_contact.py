@@ -232,7 +232,7 @@ def test_a_running_stream_survives_an_outage_longer_than_the_timeout(
         assert reader.latestOffset(at, ReadAllAvailable()) == {"visits": {"0": 1}}
 
 
-def test_a_worker_that_has_written_survives_an_outage_longer_than_the_timeout(
+def test_a_worker_survives_an_outage_after_its_first_write(
     restarted: tuple[str, Callable[[], None]],
 ) -> None:
     address, restart = restarted

@@ -160,7 +160,7 @@ async def test_an_id_that_has_moved_is_asked_for_where_it_is_now(world: World) -
 
 
 @in_world
-async def test_a_coordinator_that_loads_is_waited_for_and_others_are_not_asked_again(world: World) -> None:
+async def test_only_a_loading_coordinator_is_asked_again(world: World) -> None:
     one = broker({DESCRIBE: in_turn(described({"a": LOADING}), described({}))})
 
     async with listening_all(one), new_admin(world) as admin:
