@@ -41,7 +41,7 @@ def committed(offsets: Offsets, group: str) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_groups_and_their_offsets_are_those_that_a_client_saw() -> None:
+def test_groups_and_offsets_equal_those_of_a_client() -> None:
     offsets, ground = no_offsets()
 
     others = [one for batch in batches() for one in offsets.replay(batch)]

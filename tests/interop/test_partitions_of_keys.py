@@ -82,11 +82,11 @@ def check(
         assert list(partitions) == known, f"{partitioner} with {count} partitions"
 
 
-def test_the_recorded_keys_are_those_that_are_asked_for(recorded: RecordedPartitions) -> None:
+def test_the_recording_covers_the_tested_keys(recorded: RecordedPartitions) -> None:
     assert recorded.keys == sample_keys()
 
 
-def test_the_partitioner_of_java_chooses_what_is_recorded(recorded: RecordedPartitions) -> None:
+def test_the_java_partitioner_chooses_the_recorded_partitions(recorded: RecordedPartitions) -> None:
     keys = [b64encode(key).decode() for key in recorded.keys]
     try:
         java = RemoteProcess("java", java_program("Checklist"))

@@ -285,7 +285,7 @@ def test_all_are_tried_and_the_first_error_names_the_others() -> None:
     assert tell(story).values() == [b"a"]
 
 
-def test_so_many_are_asked_for_at_once_and_no_more() -> None:
+def test_the_number_of_transactions_per_request_is_limited() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         many = [OpenTransaction(OURS, FIRST_ID, epoch) for epoch in range(3 * AT_ONCE)]
         brokers.chance = lambda key: DoSilently(stalls=True) if key is ApiKey.END_TXN else Do()

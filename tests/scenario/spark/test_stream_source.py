@@ -118,7 +118,7 @@ def test_each_record_is_read_once_over_several_runs(query: Make) -> None:
     assert clicks.offsets() == {topic.name: {"0": 75, "1": 75}}
 
 
-def test_a_limit_is_shared_among_partitions_and_available_now_reads_all(query: Make) -> None:
+def test_a_limit_is_shared_in_proportion_and_all_records_are_read(query: Make) -> None:
     topic, clicks = query(startingOffsets="earliest", maxOffsetsPerTrigger="30")
     topic.send(60, partition=0)
     topic.send(20, partition=1)

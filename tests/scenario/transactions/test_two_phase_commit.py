@@ -258,7 +258,7 @@ def test_init_transactions_aborts_a_prepared_transaction(broker: OurBroker) -> N
     asyncio.run(story())
 
 
-def test_keep_prepared_without_a_transaction_is_reported(broker: OurBroker) -> None:
+def test_keep_prepared_finds_no_completed_transaction(broker: OurBroker) -> None:
     async def story() -> None:
         topic = await new_topic(broker.address)
         async with producer_of(broker.address, topic) as first:

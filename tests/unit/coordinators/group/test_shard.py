@@ -228,9 +228,7 @@ def test_groups_are_listed_by_state_and_kind() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(5, ErrorCode.NONE), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
-def test_a_group_that_is_not_there_is_dead_and_since_version_6_an_error(
-    version: int, code: ErrorCode
-) -> None:
+def test_a_missing_group_is_dead_and_an_error_since_version_6(version: int, code: ErrorCode) -> None:
     described = DoorStory().shard.describe_classic("nowhere", version)
 
     assert (described.group_state, described.error_code) == ("Dead", code)
@@ -286,7 +284,7 @@ def test_many_offsets_expire_bit_by_bit_and_not_only_with_the_next_round() -> No
 @pytest.mark.xfail(
     reason="as in Kafka: what the classic leader has not assigned is nobody's until something else changes"
 )
-def test_a_group_that_was_upgraded_in_the_midst_of_its_first_round_gets_its_partitions() -> None:
+def test_a_group_upgraded_during_its_first_rebalance_gets_partitions() -> None:
     story = DoorStory()
     story.asks_to_join_classically(Classic(instance_id="one"))
     story.stage.pass_time(1)
@@ -300,7 +298,7 @@ def test_a_group_that_was_upgraded_in_the_midst_of_its_first_round_gets_its_part
 @pytest.mark.xfail(
     reason="as in Kafka: a classic group that lost its first member before it began is upgraded to epoch 0"
 )
-def test_a_member_that_reads_nothing_is_in_whatever_became_of_the_group_before_it() -> None:
+def test_a_member_without_subscriptions_joins_after_any_group_history() -> None:
     story = DoorStory(replace(NO_DELAY, initial_rebalance_delay_ms=3_000))
     story.asks_to_join_classically(Classic(instance_id="one"))
     story.leaves_classically(MemberIdentity(member_id="", group_instance_id="one"))

@@ -171,7 +171,7 @@ def test_members_of_consumer_groups_are_checked_as_in_kafka(facts: dict[str, Any
     story.check_log()
 
 
-def test_an_older_epoch_is_good_for_partitions_that_the_member_has_had_since() -> None:
+def test_an_older_epoch_may_commit_partitions_held_since_then() -> None:
     story = TxnStory()
     first = story.joins("m1")
     old = first.epoch
@@ -201,7 +201,7 @@ def test_a_session_does_not_begin_anew_with_a_commit_in_a_transaction() -> None:
     assert story.ground.timers.get(session) == ends_ms
 
 
-def test_who_wants_what_is_stable_waits_until_all_transactions_have_ended() -> None:
+def test_stable_fetches_wait_until_all_transactions_have_ended() -> None:
     story = TxnStory()
     story.commits(1)
     story.commits_in_transaction(10, producer_id=1)
@@ -215,7 +215,7 @@ def test_who_wants_what_is_stable_waits_until_all_transactions_have_ended() -> N
     story.check_log()
 
 
-def test_all_offsets_of_a_group_tell_which_of_them_are_about_to_change() -> None:
+def test_fetching_all_offsets_marks_pending_ones() -> None:
     story = TxnStory()
     story.commits(1, partition=0)
     story.commits(2, partition=1)
@@ -226,7 +226,7 @@ def test_all_offsets_of_a_group_tell_which_of_them_are_about_to_change() -> None
     assert codes(found) == {("orders", 0): ErrorCode.NONE, ("orders", 1): ErrorCode.UNSTABLE_OFFSET_COMMIT}
 
 
-def test_a_marker_that_comes_twice_or_for_nothing_changes_nothing() -> None:
+def test_a_repeated_or_unneeded_marker_changes_nothing() -> None:
     story = TxnStory()
     story.ends()
     story.commits_in_transaction(7)
@@ -238,7 +238,7 @@ def test_a_marker_that_comes_twice_or_for_nothing_changes_nothing() -> None:
     story.check_log()
 
 
-def test_nothing_expires_that_is_about_to_change_and_no_group_goes_that_waits_for_a_marker() -> None:
+def test_pending_offsets_prevent_expiry_of_offsets_and_groups() -> None:
     story = TxnStory()
     story.commits(1, partition=0)
     story.commits(2, partition=1)
@@ -256,7 +256,7 @@ def test_nothing_expires_that_is_about_to_change_and_no_group_goes_that_waits_fo
     story.check_log()
 
 
-def test_a_group_that_has_nothing_but_what_is_pending_stays_for_its_marker() -> None:
+def test_a_group_with_pending_offsets_only_stays_until_its_marker() -> None:
     story = TxnStory()
     story.commits_in_transaction(7)
 
@@ -268,7 +268,7 @@ def test_a_group_that_has_nothing_but_what_is_pending_stays_for_its_marker() -> 
     story.check_log()
 
 
-def test_a_group_that_came_to_be_with_a_transaction_goes_when_it_is_aborted() -> None:
+def test_a_group_created_by_a_transaction_is_removed_by_its_abort() -> None:
     story = TxnStory()
     story.commits_in_transaction(7)
     assert list(story.ground.groups) == ["g"]
@@ -280,7 +280,7 @@ def test_a_group_that_came_to_be_with_a_transaction_goes_when_it_is_aborted() ->
     story.check_log()
 
 
-def test_a_group_is_deleted_with_what_is_pending_and_the_marker_brings_nothing_back() -> None:
+def test_deleting_a_group_drops_pending_offsets_for_good() -> None:
     story = TxnStory()
     story.commits(1, partition=0)
     story.commits_in_transaction(10, partition=0)
@@ -296,7 +296,7 @@ def test_a_group_is_deleted_with_what_is_pending_and_the_marker_brings_nothing_b
     story.check_log()
 
 
-def test_an_offset_is_deleted_with_what_is_pending_for_it() -> None:
+def test_deleting_an_offset_drops_its_pending_offsets() -> None:
     story = TxnStory()
     story.commits_in_transaction(10, partition=0)
     story.commits_in_transaction(11, partition=1)
@@ -308,7 +308,7 @@ def test_an_offset_is_deleted_with_what_is_pending_for_it() -> None:
     story.check_log()
 
 
-def test_what_is_pending_goes_with_its_topic() -> None:
+def test_pending_offsets_are_removed_with_their_topic() -> None:
     story = TxnStory()
     story.commits_in_transaction(10)
 
@@ -344,7 +344,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_whatever_happens_the_log_tells_what_is_known(steps: list[Steps]) -> None:
+def test_replaying_the_log_gives_the_same_state(steps: list[Steps]) -> None:
     story = TxnStory()
     for number, step in enumerate(steps):
         happens(story, step, number)

@@ -266,7 +266,7 @@ def test_settings_changed_while_loading_apply_afterwards() -> None:
     told(story)
 
 
-def test_a_topic_that_is_made_while_a_partition_is_loaded_is_seen_by_expressions() -> None:
+def test_expressions_match_topics_created_during_a_load() -> None:
     partition = written()
     told(lambda place: _subscribes(place, partition))
     assert partition.batches

@@ -210,7 +210,7 @@ def test_offsets_of_a_transaction_are_one_batch_of_its_producer() -> None:
     ("commit", "kind", "seen"),
     [(True, ControlType.COMMIT, (7, ErrorCode.NONE)), (False, ControlType.ABORT, NOTHING)],
 )
-def test_a_marker_is_a_control_batch_and_ends_what_is_pending(
+def test_a_marker_is_a_control_batch_and_completes_pending_offsets(
     commit: bool, kind: ControlType, seen: tuple[int, int]
 ) -> None:
     async def story(desk: Desk) -> None:
@@ -258,7 +258,7 @@ def test_offsets_of_a_transaction_are_compressed_if_the_topic_is() -> None:
     told(story)
 
 
-def test_batches_are_to_the_byte_what_kafka_writes() -> None:
+def test_batches_equal_those_of_kafka_byte_for_byte() -> None:
     """But for what the log itself puts in front: the offset and the leader's epoch."""
     log = sample_files()["__consumer_offsets-0/00000000000000000000.log"]
     places = [(at, one) for at, one in batch_headers(log) if one.has_producer_id]
@@ -336,7 +336,7 @@ async def busy(desk: Desk) -> list[Reply]:
     return [desk.commits(100), desk.commits(101)]
 
 
-def test_what_was_gathered_is_written_and_answered_before_what_belongs_to_a_transaction() -> None:
+def test_gathered_records_are_written_before_those_of_a_transaction() -> None:
     async def story(desk: Desk) -> None:
         asked = await busy(desk)
         before = TRIED_AFTER_MIN - 1
@@ -415,7 +415,7 @@ def test_a_marker_that_the_log_refuses_ends_nothing_and_a_later_one_does() -> No
     told(story)
 
 
-def test_what_was_gathered_is_in_the_log_although_the_log_refuses_what_comes_next() -> None:
+def test_gathered_records_are_written_even_if_the_next_batch_fails() -> None:
     async def story(desk: Desk) -> None:
         asked = await busy(desk)
         desk.partition.refused_by_log = ErrorCode.INVALID_TXN_STATE
@@ -430,7 +430,7 @@ def test_what_was_gathered_is_in_the_log_although_the_log_refuses_what_comes_nex
     told(story)
 
 
-def test_offsets_of_a_transaction_that_no_batch_can_hold_are_refused_and_the_shard_goes_on() -> None:
+def test_transactional_offsets_too_large_for_a_batch_are_rejected() -> None:
     async def story(desk: Desk) -> None:
         desk.commits(1)
 
@@ -445,7 +445,7 @@ def test_offsets_of_a_transaction_that_no_batch_can_hold_are_refused_and_the_sha
     told(story, batch_bytes_max=1_000)
 
 
-def test_a_single_record_of_a_transaction_that_no_batch_can_hold_is_refused_like_that() -> None:
+def test_a_transactional_record_too_large_for_a_batch_is_rejected() -> None:
     async def story(desk: Desk) -> None:
         refused = desk.commits_in_transaction(7, note="x" * 1_000)
 
@@ -479,7 +479,7 @@ def test_a_failing_log_loses_the_shard_and_refuses_every_request_once(
     run_sim(live)
 
 
-def test_if_what_was_gathered_cannot_be_written_the_transaction_is_not_either() -> None:
+def test_a_failed_write_of_gathered_records_fails_the_transaction_too() -> None:
     async def live(world: World) -> None:
         desk = Desk(world.clock)
         desk.host.activate()

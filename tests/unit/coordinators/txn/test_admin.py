@@ -104,7 +104,7 @@ def test_the_state_filter_reports_unknown_states() -> None:
     assert answer.unknown_state_filters == ["ongoing"]
 
 
-def test_states_that_nobody_knows_match_nothing() -> None:
+def test_unknown_states_match_no_transaction() -> None:
     assert listed(three(), state_filters=["Odd"]) == []
     assert listed(three(), state_filters=["PrepareEpochFence"]) == []
 

@@ -79,7 +79,7 @@ def test_prepared_and_complete_transactions_do_not_time_out() -> None:
     assert world.txn().state is TxnState.COMPLETE_COMMIT
 
 
-def test_as_many_as_fit_into_a_batch_time_out_at_once_and_the_others_right_after() -> None:
+def test_timed_out_transactions_are_aborted_in_batches() -> None:
     world = TxnWorld(batch_bytes_max=3_000)
     for number in range(20):
         name = f"t{number}"

@@ -249,7 +249,7 @@ def test_a_retry_gets_the_new_id_even_after_a_restart(commit: bool) -> None:
     assert refused(world.end(producer, commit=not commit)) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_the_old_id_does_not_end_what_the_new_one_has_begun() -> None:
+def test_the_old_producer_id_cannot_end_a_newer_transaction() -> None:
     world = TxnWorld()
     producer = ended(world, commit=True, epoch=32_766)
     world.add((FIRST + 1, 0), ORDERS, version=5)

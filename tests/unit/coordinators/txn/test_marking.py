@@ -74,7 +74,7 @@ def test_a_late_marker_report_does_not_count_for_the_next_transaction() -> None:
     assert not world.shard.awaits(now)
 
 
-def test_after_a_load_all_markers_are_asked_for_again() -> None:
+def test_after_a_load_all_markers_are_requested_again() -> None:
     world = TxnWorld()
     prepared(world)
     before = world.desk.asked[0]
@@ -91,7 +91,7 @@ def test_after_a_load_all_markers_are_asked_for_again() -> None:
     assert world.txn().state is TxnState.COMPLETE_COMMIT
 
 
-def test_one_without_partitions_that_was_left_prepared_is_completed_after_a_load() -> None:
+def test_a_prepared_transaction_without_partitions_is_completed_after_a_load() -> None:
     world = TxnWorld()
     world.init()
     world.given(world.txn()._replace(state=TxnState.PREPARE_ABORT, start_ms=world.now.ms))

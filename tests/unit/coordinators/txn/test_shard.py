@@ -119,7 +119,7 @@ def test_loading_starts_the_timers_and_writes_nothing() -> None:
     assert world.log == []
 
 
-def test_a_level_that_goes_down_completes_what_was_prepared_above() -> None:
+def test_a_downgrade_completes_transactions_prepared_before_it() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.add(producer, ORDERS, version=5)

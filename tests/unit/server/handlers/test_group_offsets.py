@@ -120,7 +120,7 @@ async def test_topics_can_be_given_by_id() -> None:
 
 @pytest.mark.parametrize("partition", [-1, 2])
 @on_a_loop
-async def test_a_commit_of_nothing_but_a_partition_that_does_not_exist_writes_nothing(partition: int) -> None:
+async def test_a_commit_of_a_missing_partition_writes_nothing(partition: int) -> None:
     log = MemoryPartition()
 
     answer = await tell(hosted(log), commit(HERE, orders=(partition,)), 9)

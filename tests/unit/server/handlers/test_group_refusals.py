@@ -154,7 +154,7 @@ def test_a_refused_join_has_no_protocol_where_it_may_have_none(version: int, exp
     )
 
 
-def test_the_error_of_a_fetch_is_the_partitions_where_the_group_has_no_place_for_it() -> None:
+def test_old_versions_report_a_group_error_per_partition() -> None:
     by_partition = ask(ApiKey.OFFSET_FETCH, 1, fetch(1), elsewhere)
     of_all = ask(ApiKey.OFFSET_FETCH, 7, fetch(7), elsewhere)
     of_group = ask(ApiKey.OFFSET_FETCH, 8, fetch(8), elsewhere)

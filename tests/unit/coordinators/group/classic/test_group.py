@@ -91,7 +91,7 @@ def test_a_commit_of_a_member_must_be_of_this_generation() -> None:
     assert commit(group, a, instance_id="three") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_members_that_are_called_to_join_commit_what_they_are_about_to_give_up() -> None:
+def test_members_may_commit_while_a_rebalance_is_prepared() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     group.joins("b")
@@ -186,7 +186,7 @@ def test_protocol_and_metadata_are_described_while_the_group_is_stable(state: st
 # Subscriptions and expiry
 
 
-def test_it_is_subscribed_to_what_its_members_read() -> None:
+def test_a_group_is_subscribed_to_the_topics_of_its_members() -> None:
     group = Story()
     group.joins("a", protocols=[("range", subscription("orders", "bills"))])
     group.joins("b", protocols=[("range", subscription("mails", version=3))])
@@ -203,7 +203,7 @@ def test_before_the_first_generation_it_may_read_anything() -> None:
     assert group.group.is_subscribed_to("whatever")
 
 
-def test_what_was_read_counts_until_the_next_generation() -> None:
+def test_subscriptions_count_until_the_next_generation() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b", protocols=[("range", subscription("mails"))])
     group.opens(a, b)
@@ -234,7 +234,7 @@ def test_an_empty_group_and_one_of_another_type_read_nothing() -> None:
     assert not connect.group.is_subscribed_to("orders")
 
 
-def test_a_group_that_was_loaded_knows_what_its_members_read() -> None:
+def test_a_loaded_group_knows_the_subscriptions_of_its_members() -> None:
     group, _ = in_state("Stable")
     after = group.replayed()
 

@@ -155,7 +155,7 @@ def test_the_protocol_that_most_prefer_is_taken_of_those_that_all_support() -> N
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_a_member_that_shares_no_protocol_is_refused_and_the_group_goes_on(is_old: bool) -> None:
+def test_a_member_without_a_common_protocol_is_rejected(is_old: bool) -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b", protocols=[("range", b""), ("sticky", b"")])
     who = b if is_old else Member("new")

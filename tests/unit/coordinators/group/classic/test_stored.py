@@ -61,7 +61,7 @@ def test_the_assignment_is_written_with_everything_that_members_have_said() -> N
     )
 
 
-def test_a_group_that_becomes_empty_keeps_its_type_and_tells_since_when() -> None:
+def test_an_empty_group_keeps_its_type_and_the_time() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     group.waits(1_000)
@@ -189,7 +189,7 @@ def test_a_group_of_old_records_has_one_timeout_and_no_time_since_when() -> None
     assert story.group.state_ms is None
 
 
-def test_a_record_with_an_odd_leader_or_an_instance_twice_is_loaded_all_the_same() -> None:
+def test_a_record_with_inconsistent_members_is_loaded() -> None:
     story = Story()
     members = [
         MemberMetadata(

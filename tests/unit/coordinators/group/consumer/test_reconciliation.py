@@ -266,7 +266,7 @@ def test_the_assignor_that_a_member_asks_for_when_it_joins_counts_at_once() -> N
     assert targets["b"] == {topic_id("orders"): {1}, topic_id("payments"): {1}}
 
 
-def test_the_hash_of_the_topics_follows_what_the_group_reads() -> None:
+def test_the_topic_hash_follows_the_subscriptions_of_the_group() -> None:
     story = ConsumerStory(topics={"orders": 2, "payments": 2})
     first = story.joins("a")
     story.beats(first)

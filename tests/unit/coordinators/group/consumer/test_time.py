@@ -115,7 +115,7 @@ def test_no_timer_fires_for_a_member_that_has_revoked() -> None:
     assert ("rebalance", "g", "old") not in story.ground.timers
 
 
-def test_a_static_member_that_is_away_need_not_give_up_its_partitions_in_time() -> None:
+def test_an_absent_static_member_has_no_revocation_timeout() -> None:
     story = ConsumerStory(
         replace(AT_ONCE, times=GroupTimes(assignment_interval_ms=0, session_timeout_ms=600_000))
     )

@@ -59,7 +59,7 @@ def test_an_empty_group_id_is_one_like_others() -> None:
     assert world.committed("", "t", 0) == (7, ErrorCode.NONE)
 
 
-def test_what_the_group_refuses_is_refused_for_every_partition() -> None:
+def test_a_group_error_applies_to_every_partition() -> None:
     world = World()
     world.new_group("g", refuses={"commit": ErrorCode.UNKNOWN_MEMBER_ID})
     request = commit_request("g", {("t", 0): 7, ("u", 1): 8}, member_id="m")
@@ -70,7 +70,7 @@ def test_what_the_group_refuses_is_refused_for_every_partition() -> None:
     assert world.offsets.count == 0
 
 
-def test_the_group_is_asked_with_what_the_request_says() -> None:
+def test_the_group_validates_member_and_epoch_of_the_request() -> None:
     world = World()
     group = world.new_group("g")
     request = commit_request(
@@ -83,7 +83,7 @@ def test_the_group_is_asked_with_what_the_request_says() -> None:
     assert group.asked == [("commit", "m", "i", 3, False, 7), ("commit_of", TOPIC_ID, 4, 3, "m")]
 
 
-def test_one_partition_that_the_member_does_not_own_refuses_the_whole_commit() -> None:
+def test_one_unowned_partition_fails_the_whole_commit() -> None:
     world = World()
     world.new_group("g", kind=CONSUMER, refuses={"commit_of": ErrorCode.STALE_MEMBER_EPOCH})
 
@@ -158,7 +158,7 @@ def test_no_metadata_is_kept_as_an_empty_text() -> None:
     ("retention_ms", "expire_ms"),
     [(0, NOW.ms), (60_000, NOW.ms + 60_000), (2**63 - 1, NOW.ms - 2**63 - 1), (-2, NOW.ms - 2)],
 )
-def test_a_retention_of_its_own_says_when_the_offset_expires(retention_ms: int, expire_ms: int) -> None:
+def test_a_retention_time_in_the_request_sets_the_expiry(retention_ms: int, expire_ms: int) -> None:
     world = World()
     request = commit_request("g", {("t", 0): 7}, retention_time_ms=retention_ms)
 

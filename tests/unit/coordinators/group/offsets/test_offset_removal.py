@@ -40,7 +40,7 @@ def at(ms: int) -> Now:
 # Asked to
 
 
-def test_deleting_writes_tombstones_for_what_is_there() -> None:
+def test_deleting_writes_tombstones_for_existing_offsets() -> None:
     world = World()
     world.offsets.apply(record("g", "t", 0, 7))
     world.offsets.apply(record("g", "t", 1, 8))
@@ -56,7 +56,7 @@ def test_deleting_writes_tombstones_for_what_is_there() -> None:
     assert world.committed("g", "t", 1) == (8, ErrorCode.NONE)
 
 
-def test_deleting_takes_what_is_pending_too() -> None:
+def test_deleting_removes_pending_offsets_too() -> None:
     world = World()
     world.offsets.pend(1, [record("g", "t", 0, 7)])
 
@@ -194,7 +194,7 @@ def test_offsets_of_subscribed_topics_do_not_expire() -> None:
     assert world.offsets.expire(at(1000)).records == [record("g", "u", 0, None)]
 
 
-def test_an_offset_with_an_expiry_of_its_own_goes_by_that() -> None:
+def test_an_offset_with_its_own_expiry_uses_it() -> None:
     world = World(offsets_retention_ms=100)
     for partition, expire_ms in enumerate((50, 5000)):
         value = pack_offset(CommittedOffset(7, -1, "", 0, expire_ms))
@@ -205,7 +205,7 @@ def test_an_offset_with_an_expiry_of_its_own_goes_by_that() -> None:
     assert world.offsets.expire(at(4999)).records == [record("g", "t", 0, None)]
 
 
-def test_while_a_group_may_not_expire_neither_does_an_offset_with_an_expiry_of_its_own() -> None:
+def test_no_offset_expires_while_the_group_may_not() -> None:
     world = World()
     world.new_group("g", expire_from=lambda _: None)
     world.offsets.apply(OffsetRecord("g", "t", 0, pack_offset(CommittedOffset(7, -1, "", 0, 50))))

@@ -63,7 +63,7 @@ def test_rows_behave_like_a_dictionary(steps: list[tuple[int, int | bytes | None
 
 
 @pytest.mark.parametrize("topics", [1, 7, 300])
-def test_many_come_and_go(topics: int) -> None:
+def test_many_rows_are_added_and_removed(topics: int) -> None:
     """Until nothing is left, in an order of their own: rows move up into gaps, and round the end."""
     rng = Random(topics)
     keys = [pack_key(number % topics, number // topics) for number in range(600)]

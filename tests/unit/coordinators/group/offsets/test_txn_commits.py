@@ -125,7 +125,7 @@ def test_a_commit_with_a_generation_needs_a_group(version: int) -> None:
     assert refusal(World(), request, version=version) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_commit_without_a_generation_needs_no_group_whatever_member_it_names() -> None:
+def test_a_commit_without_a_generation_needs_no_group() -> None:
     assert len(decided(World(), txn_request({("t", 0): 7}, member_id="m")).records) == 1
 
 
@@ -189,9 +189,7 @@ def test_the_group_is_asked_with_what_the_request_says_and_the_ids_of_its_topics
     ],
 )
 @pytest.mark.parametrize("guard", ["commit", "commit_of"])
-def test_what_the_group_refuses_is_refused_for_every_partition(
-    guard: str, refused: ErrorCode, code: ErrorCode
-) -> None:
+def test_a_group_error_applies_to_every_partition(guard: str, refused: ErrorCode, code: ErrorCode) -> None:
     world = World()
     world.new_group("g", kind=CONSUMER, refuses={guard: refused})
     request = txn_request({("t", 0): 7, ("u", 1): 8}, member_id="m", generation_id=1)
@@ -199,7 +197,7 @@ def test_what_the_group_refuses_is_refused_for_every_partition(
     assert refusal(world, request) is code
 
 
-def test_what_is_too_long_is_said_before_the_group_is_asked_about_the_partition() -> None:
+def test_metadata_length_is_checked_before_partition_ownership() -> None:
     world = World(offset_metadata_bytes_max=0)
     world.ground.image = image_of({"t": 1})
     world.new_group("g", refuses={"commit_of": ErrorCode.STALE_MEMBER_EPOCH})
@@ -209,7 +207,7 @@ def test_what_is_too_long_is_said_before_the_group_is_asked_about_the_partition(
     assert refusal(world, request) is ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
-def test_a_topic_that_is_gone_is_nobodys_even_if_nothing_of_it_would_be_taken() -> None:
+def test_a_deleted_topic_is_unowned_even_if_its_offset_is_invalid() -> None:
     world = World(offset_metadata_bytes_max=0)
     world.new_group("g", refuses={"commit_of": ErrorCode.STALE_MEMBER_EPOCH})
 
