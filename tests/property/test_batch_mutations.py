@@ -137,7 +137,7 @@ def decode_unless_a_name_is_not_utf8(data: bytes) -> list[Record] | None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_the_deep_check_accepts_can_be_decoded(codec: Codec) -> None:
+def test_batches_accepted_by_the_deep_check_can_be_decoded(codec: Codec) -> None:
     whole = samples(codec)
     accepted = 0
     for attempt in range(attempts()):

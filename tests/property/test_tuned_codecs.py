@@ -100,7 +100,7 @@ def test_both_decoders_read_the_same_from_good_bytes(cls: type, version: int) ->
 
 
 @pytest.mark.parametrize(("cls", "version"), BY_HAND)
-def test_both_decoders_read_the_same_from_damaged_bytes_or_refuse_them_alike(cls: type, version: int) -> None:
+def test_both_decoders_read_or_reject_damaged_bytes_identically(cls: type, version: int) -> None:
     by_hand, generated = both(cls, version)
     refusals = 0
     count = attempts(ATTEMPTS * len(BY_HAND)) // len(BY_HAND)

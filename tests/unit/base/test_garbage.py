@@ -44,7 +44,7 @@ assert not any(ring() for ring in watched)
 """
 
 
-def test_what_stays_is_not_looked_at_for_ever() -> None:
+def test_surviving_objects_are_not_traversed_again() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STAYING], capture_output=True, text=True, timeout=60, check=False
     )
@@ -52,7 +52,7 @@ def test_what_stays_is_not_looked_at_for_ever() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_comes_later_is_still_collected() -> None:
+def test_later_objects_are_still_collected() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STORY], capture_output=True, text=True, timeout=60, check=False
     )

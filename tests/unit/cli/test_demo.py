@@ -14,7 +14,7 @@ def test_a_home_without_java_is_reported(tmp_path: Path) -> None:
         java_home({"PATH": "", "JAVA_HOME": str(tmp_path)})
 
 
-def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
 
     with pytest.raises(Misuse, match=r"^pyspark not installed: pip install 'barnabas\[spark\]'$"):

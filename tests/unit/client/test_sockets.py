@@ -77,7 +77,7 @@ def test_small_answers_are_not_worth_a_call(ends: tuple[socket.socket, socket.so
     assert is_woken(receiver, within_s=30)
 
 
-def test_the_end_of_a_connection_is_told_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_the_end_of_a_connection_is_reported_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
     Alarm(Transport(receiver)).expect(4 * PART, PART, NOW_S)
 

@@ -202,7 +202,7 @@ def can_import(name: str) -> bool:
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=name_of)
-def test_a_guide_leaves_what_is_not_built_to_the_generated_pages(page: Path) -> None:
+def test_a_guide_does_not_mention_unbuilt_features(page: Path) -> None:
     """docs/reference/apis.md and settings.md are made from the code, and so cannot be out of date."""
     assert [f"{number}: {line}" for number, line in prose(page) if STALE.search(line)] == []
 

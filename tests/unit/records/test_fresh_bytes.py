@@ -7,7 +7,7 @@ import pytest
 from barnabas.records.fresh_bytes import FRESH_BYTES_MIN, fresh_bytes
 
 
-def test_what_is_written_is_in_the_bytes() -> None:
+def test_header_fields_are_written_to_the_bytes() -> None:
     fresh, view = fresh_bytes(FRESH_BYTES_MIN)
     assert len(fresh) == len(view) == FRESH_BYTES_MIN
 

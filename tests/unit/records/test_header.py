@@ -61,7 +61,7 @@ def test_a_header_is_read_in_place_from_any_buffer(kind: type) -> None:
     assert read_header(data, 3) == FIELDS
 
 
-def test_what_follows_from_the_fields() -> None:
+def test_properties_derived_from_the_header() -> None:
     assert FIELDS.size == 61
     assert FIELDS.last_offset == 0x0102030405060708 + 7
     assert FIELDS.next_offset == 0x0102030405060708 + 8
@@ -117,7 +117,7 @@ def test_another_magic_is_not_supported(magic: int) -> None:
         read_header(pack_header(FIELDS._replace(magic=magic)))
 
 
-def test_an_old_message_shorter_than_our_header_is_named_for_what_it_is() -> None:
+def test_a_legacy_message_shorter_than_our_header_is_identified() -> None:
     old = bytearray(34)
     old[MAGIC_AT] = 1
 

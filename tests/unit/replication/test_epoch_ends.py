@@ -29,7 +29,7 @@ def read(partition: Partition, offset: int, last_fetched_epoch: int) -> Partitio
 
 
 @on_a_loop
-async def test_what_was_written_before_ends_where_the_log_ends() -> None:
+async def test_an_old_epoch_ends_at_the_log_end() -> None:
     partition = await led_again()
 
     assert [end_of_epoch(partition, epoch) for epoch in (0, 1, 2, 3, -1)] == [
@@ -42,7 +42,7 @@ async def test_what_was_written_before_ends_where_the_log_ends() -> None:
 
 
 @on_a_loop
-async def test_a_reader_who_knows_the_new_leader_is_not_out_of_range() -> None:
+async def test_a_reader_with_the_new_leader_epoch_is_not_out_of_range() -> None:
     partition = await led_again()
 
     found = read(partition, 9, 2)

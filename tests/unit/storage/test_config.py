@@ -31,7 +31,7 @@ def test_names_types_and_defaults_are_kafka_s() -> None:
     assert {name: (one.type.label, format_value(one.default)) for name, one in SETTINGS.items()} == expected
 
 
-def test_the_first_synonym_is_the_one_that_kafka_names() -> None:
+def test_the_first_synonym_is_kafkas() -> None:
     named = {name: row["synonyms"] for name, row in facts("topic").items() if row["synonyms"]}
 
     assert {name: SETTINGS[name].synonyms[0].name for name in named} == named
@@ -68,7 +68,7 @@ def test_everything_is_shown_under_kafka_s_names() -> None:
     assert shown["preallocate"] == "false"
 
 
-def test_what_is_shown_is_read_back_as_the_same() -> None:
+def test_shown_values_are_parsed_to_the_same_values() -> None:
     config = LogConfig.parse(
         {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "preallocate": "true"}
     )
@@ -164,7 +164,7 @@ def test_a_topic_s_own_value_counts_more_than_the_broker_s() -> None:
         ("remote.storage.enable", "true"),
     ],
 )
-def test_what_kafka_refuses_is_refused(name: str, value: str) -> None:
+def test_values_that_kafka_rejects_are_rejected(name: str, value: str) -> None:
     with pytest.raises(InvalidSetting) as raised:
         LogConfig.parse({name: value})
 
@@ -186,7 +186,7 @@ def test_what_kafka_refuses_is_refused(name: str, value: str) -> None:
         ("segment.index.bytes", "4"),
     ],
 )
-def test_what_kafka_allows_at_the_edge_is_allowed(name: str, value: str) -> None:
+def test_extreme_values_that_kafka_accepts_are_accepted(name: str, value: str) -> None:
     assert LogConfig.parse({name: value}).to_strings()[name] == value.replace(" ", "")
 
 
@@ -212,7 +212,7 @@ def test_a_compacted_topic_rolls_its_segments_in_time_for_compaction() -> None:
     assert LogConfig.parse({"cleanup.policy": "compact"}).max_segment_ms == WEEK_MS
 
 
-def test_policies_and_times_can_be_asked_for() -> None:
+def test_policies_and_times_are_properties() -> None:
     both = LogConfig.parse({"cleanup.policy": "compact,delete", "message.timestamp.type": "LogAppendTime"})
 
     assert (both.compacts, both.deletes, both.log_append_time) == (True, True, True)

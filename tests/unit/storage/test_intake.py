@@ -251,7 +251,7 @@ def test_other_topics_take_records_without_keys() -> None:
 # Batches of our own and of our leader
 
 
-def test_what_was_written_already_keeps_its_offsets() -> None:
+def test_duplicate_batches_keep_their_offsets() -> None:
     data = batch(b"a", base_offset=5) + batch(b"b", b"c", base_offset=700, leader_epoch=4)
 
     first = take_replicated(data, 0)
@@ -261,7 +261,7 @@ def test_what_was_written_already_keeps_its_offsets() -> None:
     assert (second.at, second.at + second.size) == (first.size, len(data))
 
 
-def test_what_was_written_already_is_checked_as_well() -> None:
+def test_duplicate_batches_are_validated_too() -> None:
     data = bytearray(batch(b"a") + batch(b"b"))
     data[-2] ^= 1
 

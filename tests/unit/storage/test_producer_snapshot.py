@@ -72,7 +72,7 @@ def test_an_empty_snapshot_has_ten_bytes() -> None:
     assert read_snapshot(EMPTY, "x", 77).end_offset == 77
 
 
-def test_everything_but_the_older_batches_comes_back() -> None:
+def test_a_snapshot_restores_all_but_the_older_batches() -> None:
     producers = Producers()
     producers.appended(header(7, epoch=2, sequence=0, count=3, transactional=True), 10, 100)
     producers.appended(header(7, epoch=2, sequence=3, count=2, transactional=True), 13, 101)
@@ -86,7 +86,7 @@ def test_everything_but_the_older_batches_comes_back() -> None:
     assert again == Duplicate(13, 14, 101)
 
 
-def test_transactions_come_back_in_the_order_in_which_they_began() -> None:
+def test_transactions_are_restored_in_the_order_of_their_starts() -> None:
     loaded = read_snapshot(snapshot((1, 0, 0, 40, 0, 1, 0, 40), (2, 0, 0, 30, 0, 1, 0, 30)), "x", 41)
 
     assert loaded.first_open_offset() == 30

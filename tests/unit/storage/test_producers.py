@@ -57,7 +57,7 @@ def test_a_producer_that_is_not_known_may_start_anywhere() -> None:
     assert Producers().check(header(P, sequence=77), Origin.CLIENT) is None
 
 
-def test_after_the_largest_sequence_comes_0() -> None:
+def test_the_largest_sequence_is_followed_by_0() -> None:
     producers = Producers()
     append(producers, sequence=SEQUENCE_MAX - 1, count=2)
 
@@ -95,7 +95,7 @@ def test_a_part_of_a_batch_is_no_duplicate_of_it() -> None:
             producers.check(header(P, sequence=sequence, count=count), Origin.CLIENT)
 
 
-def test_only_clients_are_told_of_duplicates_and_sequences() -> None:
+def test_only_batches_of_clients_are_checked_for_sequences() -> None:
     producers = Producers()
     append(producers, sequence=0, count=10)
 
@@ -160,7 +160,7 @@ def test_coordinators_write_without_sequences() -> None:
     assert producers.entries()[0].last_offset == 2
 
 
-def test_the_state_does_not_take_back_what_was_appended() -> None:
+def test_appending_below_the_known_sequences_is_an_assertion_error() -> None:
     producers = Producers()
     append(producers, count=10)
 

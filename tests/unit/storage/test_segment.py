@@ -205,7 +205,7 @@ def test_cutting_a_segment_that_was_left_on_the_disk_finds_its_latest_time() -> 
 # Cold
 
 
-def test_what_was_written_lately_is_taken_to_be_in_memory() -> None:
+def test_recently_written_data_is_assumed_to_be_cached() -> None:
     disk = new_disk()
     segment = filled(disk)
     disk.cool()
@@ -215,7 +215,7 @@ def test_what_was_written_lately_is_taken_to_be_in_memory() -> None:
     assert segment.size < HOT_BYTES
 
 
-def test_what_was_left_on_the_disk_is_asked_for() -> None:
+def test_uncached_data_is_requested_from_the_disk() -> None:
     disk = new_disk()
     segment = left_on_disk(disk)
     disk.cool()
@@ -307,7 +307,7 @@ def test_a_negative_time_is_damage() -> None:
 
 
 @pytest.mark.parametrize("at", range(8))
-def test_whatever_bit_of_an_offset_index_flips_all_records_are_read(at: int) -> None:
+def test_any_flipped_bit_of_an_offset_index_loses_no_record(at: int) -> None:
     log = new_log(disk := new_disk(), index_interval_bytes=INTERVAL)
     fill(log, 12)
     log.roll(NOW)
@@ -325,7 +325,7 @@ def test_whatever_bit_of_an_offset_index_flips_all_records_are_read(at: int) -> 
 
 
 @pytest.mark.parametrize("at", range(12))
-def test_whatever_bit_of_a_time_index_flips_the_right_record_is_found(at: int) -> None:
+def test_any_flipped_bit_of_a_time_index_finds_the_right_record(at: int) -> None:
     log = new_log(disk := new_disk(), index_interval_bytes=INTERVAL)
     fill(log, 12, step=10)
     log.roll(NOW)

@@ -58,7 +58,7 @@ def test_a_resource_is_named_in_errors() -> None:
     assert str(Resource(ResourceType.CLIENT_METRICS, "m")) == "client metrics m"
 
 
-def test_changes_are_named_by_what_is_to_be_done() -> None:
+def test_changes_are_named_by_their_operation() -> None:
     changes = changes_of(set_to={"a": 1}, delete=["b"], append={"c": ["x", "y"]}, subtract={"d": "z"})
 
     assert changes == [
@@ -83,7 +83,7 @@ def test_partitions_are_grouped_by_topic_once_each() -> None:
     assert by_topic(tps) == [("a", [2]), ("b", [0, 1])]
 
 
-def test_things_are_named_by_their_keys() -> None:
+def test_resources_are_named_by_their_keys() -> None:
     assert name_of("orders") == "orders"
     assert name_of(TopicPartition("orders", 3)) == "orders-3"
     assert name_of(Uuid(bytes(15) + b"\x01")) == "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -50,7 +50,7 @@ class Desk:
 
 
 @pytest.mark.parametrize("wrong", range(7))
-def test_rows_before_a_corrupt_batch_come_first_and_then_the_error(wrong: int) -> None:
+def test_rows_before_a_corrupt_batch_are_returned_before_the_error(wrong: int) -> None:
     batches = log_of(*[2] * 7)
     batches[wrong] = batches[wrong][:-1] + b"?"
     desk = Desk(batches)
@@ -71,7 +71,7 @@ def packed(first: int, size: int) -> bytes:
     return bytes(data)
 
 
-def test_what_unpacks_to_too_much_for_one_table_is_fetched_again() -> None:
+def test_batches_too_large_for_one_table_are_fetched_again() -> None:
     desk = Desk([packed(0, 1000), packed(1, 1000), packed(2, 1000)], unpacked_bytes=2500)
 
     assert desk.offsets() == [0, 1]

@@ -84,7 +84,7 @@ def test_log_append_time_is_every_records_time() -> None:
     }
 
 
-def test_take_ends_with_the_batch_in_which_there_is_enough() -> None:
+def test_take_stops_after_the_batch_that_reaches_the_limit() -> None:
     reader = reader_of(b"".join(log_of(3, 3, 3)))
 
     assert [message.offset for message in reader.take(4)] == [0, 1, 2, 3, 4, 5]
@@ -109,7 +109,7 @@ def test_reach_ignores_an_incomplete_batch_at_the_end() -> None:
     assert reach_of(b"") == (0, -1, -1)
 
 
-def test_reach_tells_the_end_and_the_epoch_of_the_last_batch() -> None:
+def test_reach_returns_the_end_and_the_epoch_of_the_last_batch() -> None:
     data = b"".join([*log_of(2, epoch=1), *log_of(3, epoch=4, first=2)])
 
     assert reach_of(data) == (len(data), 5, 4)
@@ -123,7 +123,7 @@ def test_bytes_that_are_no_batch_are_an_error() -> None:
         reach_of(bytes(8) + (10).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(60))
 
 
-def test_a_corrupt_batch_comes_after_the_messages_before_it_and_again() -> None:
+def test_a_corrupt_batch_is_raised_after_earlier_messages_and_again() -> None:
     first, second, third = log_of(2, 2, 2)
     reader = reader_of(first + second[:-1] + b"?" + third)
 
@@ -171,7 +171,7 @@ def marker(first: int, producer: int, kind: ControlType) -> bytes:
     )
 
 
-def test_aborted_transactions_are_left_out_until_their_marker_and_control_batches_always() -> None:
+def test_aborted_transactions_and_control_batches_are_skipped() -> None:
     data = b"".join(
         [
             transactional(0, 7),

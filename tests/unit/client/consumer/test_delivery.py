@@ -116,7 +116,7 @@ def test_data_fetched_for_an_old_position_is_dropped() -> None:
     assert desk.delivery.held == {NODE: 0}
 
 
-def test_a_paused_partition_goes_on_where_it_was() -> None:
+def test_a_resumed_partition_continues_at_its_position() -> None:
     desk = Desk()
     desk.arrive(desk.a, 3)
     desk.arrive(desk.b, 1)
@@ -160,7 +160,7 @@ def test_shed_data_is_fetched_again_from_the_position() -> None:
     assert (desk.a.fetch_offset, desk.delivery.held) == (1, {NODE: 0})
 
 
-def test_an_error_comes_after_the_data_before_it_and_once() -> None:
+def test_an_error_is_raised_once_after_earlier_data() -> None:
     desk = Desk()
     error = NoOffset(A, 2, 0, 0)
     desk.arrive(desk.a, 2)
@@ -190,7 +190,7 @@ def test_a_corrupt_batch_leaves_the_position_before_it() -> None:
     assert desk.read() == []
 
 
-def test_ends_come_after_the_data_and_once() -> None:
+def test_an_end_of_partition_is_returned_once_after_the_data() -> None:
     desk = Desk(tells_ends=True)
     desk.arrive(desk.a, 2, end=2)
     desk.arrive(desk.b, 1, end=5)

@@ -69,7 +69,7 @@ def test_every_move_starts_a_generation_and_clears_errors() -> None:
 
 
 @pytest.mark.parametrize("why", ["paused", "doubt", "error", "not_before_s"])
-def test_what_keeps_a_partition_from_being_fetched(why: str) -> None:
+def test_states_in_which_a_partition_is_not_fetched(why: str) -> None:
     one = Assigned(A, ID)
     one.move_to(3)
     assert one.is_fetchable(10)

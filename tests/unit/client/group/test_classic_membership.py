@@ -103,7 +103,7 @@ def test_a_first_join_goes_through_its_steps() -> None:
     assert (membership.owned, membership.identity, membership.is_settled) == ({A0}, (3, "me"), True)
 
 
-def test_a_first_member_comes_back_with_the_id_it_is_given() -> None:
+def test_a_new_member_rejoins_with_its_assigned_id() -> None:
     membership = new()
     membership.took(NOTHING)
 
@@ -128,7 +128,7 @@ def test_the_leader_shares_out_before_it_syncs() -> None:
     assert (sent.member_id, sent.assignment) == ("me", encode_assignment([A0, A1]))
 
 
-def test_a_leader_that_is_told_to_skip_the_assignment_does() -> None:
+def test_a_leader_skips_the_assignment_on_request() -> None:
     membership = new(group_instance_id="i")
     membership.took(NOTHING)
     answer = joined(leader="me")
@@ -150,7 +150,7 @@ def test_an_eager_member_gives_everything_back_before_it_joins() -> None:
     assert subscription_sent(membership).owned == frozenset()
 
 
-def test_a_cooperative_member_keeps_what_it_has_and_says_so() -> None:
+def test_a_cooperative_member_keeps_and_reports_its_partitions() -> None:
     membership = new("cooperative-sticky")
     settle(membership, A0, A1)
 
@@ -162,7 +162,7 @@ def test_a_cooperative_member_keeps_what_it_has_and_says_so() -> None:
     assert (sent.owned, sent.generation, sent.user_data) == ({A0, A1}, 1, b"\x00\x00\x00\x01")
 
 
-def test_a_cooperative_member_lets_go_of_what_was_taken_and_joins_again() -> None:
+def test_a_cooperative_member_revokes_partitions_and_rejoins() -> None:
     membership = new("cooperative-sticky")
     settle(membership, A0, A1)
     membership.rejoin("a test")
@@ -180,7 +180,7 @@ def test_a_cooperative_member_lets_go_of_what_was_taken_and_joins_again() -> Non
     assert membership.todo == TakeAway(NOTHING)
 
 
-def test_a_cooperative_member_gives_back_topics_that_it_does_not_want_any_more() -> None:
+def test_a_cooperative_member_revokes_unsubscribed_topics() -> None:
     membership = new("cooperative-sticky")
     settle(membership, A0)
 
@@ -202,7 +202,7 @@ def test_members_are_cooperative_if_all_their_assignors_are(strategies: str, coo
     assert new(strategies).cooperative is cooperative
 
 
-def test_an_eager_sticky_member_tells_what_it_had() -> None:
+def test_an_eager_sticky_member_reports_its_previous_partitions() -> None:
     membership = new("sticky")
     settle(membership, A0)
     membership.rejoin("a test")
@@ -294,7 +294,7 @@ def test_a_fatal_error_lasts_until_the_next_subscribe(code: ErrorCode, kind: typ
     assert membership.todo == TakeAway(NOTHING)
 
 
-def test_a_fenced_member_first_lets_go_of_what_it_had() -> None:
+def test_a_fenced_member_first_loses_its_partitions() -> None:
     membership = new(group_instance_id="i")
     settle(membership, A0)
 

@@ -55,7 +55,7 @@ def settled(*numbers: int, **settings: object) -> ConsumerMembership:
     return membership
 
 
-def test_the_first_heartbeat_tells_everything() -> None:
+def test_the_first_heartbeat_has_all_fields() -> None:
     membership = new(group_remote_assignor="uniform", group_instance_id="i")
 
     beat = membership.beat()
@@ -106,7 +106,7 @@ def test_partitions_are_revoked_before_new_ones_are_taken() -> None:
     assert membership.todo == Give(frozenset((A1, A2)), frozenset((A2,)))
 
 
-def test_the_user_is_told_of_an_assignment_that_only_became_smaller() -> None:
+def test_a_smaller_assignment_calls_the_user_back() -> None:
     membership = settled(0, 1)
 
     membership.answered(membership.beat(), told(2, [1]))
@@ -150,7 +150,7 @@ def test_a_fenced_member_lets_go_of_everything_and_joins_with_the_same_id(code: 
     assert beat.topic_partitions == []
 
 
-def test_a_member_that_left_tells_everything_when_it_joins_again() -> None:
+def test_a_rejoining_member_sends_all_fields() -> None:
     membership = settled(0)
 
     membership.left()

@@ -78,7 +78,7 @@ def test_a_full_batch_is_scheduled_and_another_opened() -> None:
     assert desk.queue().open is second
 
 
-def test_a_record_larger_than_a_batch_has_one_of_its_own() -> None:
+def test_a_record_larger_than_a_batch_gets_its_own_batch() -> None:
     desk = Desk(batch_size=200)
     desk.add()
     large = desk.add(b"x" * 1000)

@@ -91,7 +91,7 @@ def test_a_partition_column_decides_and_where_it_is_null_the_key_does() -> None:
 
 
 @pytest.mark.parametrize("wrong", [[0, 1, 5], [-1, 0, 0]])
-def test_a_partition_that_is_not_there_is_refused(wrong: list[int]) -> None:
+def test_a_missing_partition_is_rejected(wrong: list[int]) -> None:
     with pytest.raises(BadPartition):
         divided(pa.table({"value": VALUES[:3], "partition": wrong}))
 

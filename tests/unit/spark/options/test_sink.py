@@ -88,7 +88,7 @@ def test_the_nearest_option_is_named(name: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["true", "FALSE"])
-def test_headers_may_be_asked_for_as_sparks_own_sink_documents(text: str) -> None:
+def test_include_headers_is_accepted_as_in_sparks_own_sink(text: str) -> None:
     """They are written with either value, as there."""
     assert options(includeHeaders=text) == options()
 

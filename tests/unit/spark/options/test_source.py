@@ -275,7 +275,7 @@ def test_an_invalid_limit_is_rejected(given: dict[str, str]) -> None:
 
 
 @BOTH
-def test_a_task_may_be_told_how_many_fetches_it_has_under_way(read: Read) -> None:
+def test_fetches_in_flight_limits_the_fetches_of_a_task(read: Read) -> None:
     assert read(values(fetchesInFlight="4")).fetches == 4
 
 

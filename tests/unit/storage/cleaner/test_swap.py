@@ -96,7 +96,7 @@ def test_a_swap_that_is_done_leaves_nothing_to_finish_but_old_files() -> None:
     assert not [name for name in disk.tree() if name.endswith(DELETED)]
 
 
-def test_what_is_not_published_is_undone() -> None:
+def test_an_unpublished_swap_is_undone() -> None:
     disk = make_log()
     cleaning_of(disk).clean_group(0)
 
@@ -106,7 +106,7 @@ def test_what_is_not_published_is_undone() -> None:
     assert said[0] == f"{path(0, '.index')}{CLEANED}: removed, compaction was interrupted"
 
 
-def test_what_is_published_is_finished() -> None:
+def test_a_published_swap_is_finished() -> None:
     disk = make_log()
     cleaning_of(disk).clean_group(0)
     publish(disk, DIRECTORY, 0)
@@ -130,7 +130,7 @@ def test_indexes_that_are_left_over_get_their_names() -> None:
     assert contents(disk) == states()[1]
 
 
-def test_a_published_group_before_one_that_is_not_is_finished() -> None:
+def test_a_published_swap_before_an_unpublished_one_is_finished() -> None:
     disk = make_log()
     cleaning = cleaning_of(disk)
     cleaning.clean_group(0)
@@ -254,7 +254,7 @@ def finishing_operations(disk: SimDisk) -> int:
     return other.operations
 
 
-def test_what_is_compared_really_differs() -> None:
+def test_the_compared_states_differ() -> None:
     """There is one more state than groups, and all have the same last values."""
     assert len({repr(sorted(state.items())) for state in states()}) == len(states()) == 3
     for state in states():

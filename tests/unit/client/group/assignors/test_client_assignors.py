@@ -147,7 +147,7 @@ def test_range_gives_runs_of_neighbours_and_one_more_to_the_first() -> None:
     assert shown(shares) == {"x": "a-0 a-1 a-2 b-0 b-1", "y": "a-3 a-4 b-2", "z": "a-5 a-6"}
 
 
-def test_roundrobin_deals_all_topics_in_turn_and_skips_unsubscribed_members() -> None:
+def test_roundrobin_assigns_in_turn_and_skips_unsubscribed_members() -> None:
     members = {"x": member("a"), "y": member("a", "b"), "z": member("a", "b", "c")}
 
     shares = ASSIGNORS["roundrobin"].assign(members, {"a": 1, "b": 2, "c": 3})
@@ -179,5 +179,5 @@ def test_a_claim_of_an_older_generation_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_topics_that_are_not_there_are_left_out(name: str) -> None:
+def test_missing_topics_are_ignored(name: str) -> None:
     assert ASSIGNORS[name].assign({"x": member("a", "b")}, {}) == {"x": []}
