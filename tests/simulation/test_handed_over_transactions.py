@@ -80,7 +80,7 @@ def test_a_handed_over_transaction_is_ended_by_another_client(version: int, comm
     assert tell(story, version).values() == ([b"a", b"b", b"c"] if commit else [b"c"])
 
 
-def test_the_name_says_what_it_is() -> None:
+def test_an_open_transaction_has_a_readable_text() -> None:
     assert str(FIRST) == f"transaction of {OURS} (producer id {FIRST_ID}, epoch 0)"
 
 

@@ -241,7 +241,7 @@ def timers_of(world: World, name: str) -> int:
 
 
 @told(instant_network=True)
-async def test_a_produce_behind_a_waiting_fetch_is_appended_at_once_and_answered_after_it(
+async def test_a_produce_behind_a_waiting_fetch_is_appended_at_once(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")

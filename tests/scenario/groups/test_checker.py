@@ -147,7 +147,7 @@ def test_a_committed_offset_that_goes_back_is_a_fault() -> None:
         (("0 assigned 0", "1 read 0 0 9", "2 wrong offset 3: b'x'"), "a read a wrong record: offset 3: b'x'"),
     ],
 )
-def test_what_a_single_journal_cannot_say(lines: tuple[str, ...], fault: str) -> None:
+def test_a_contradictory_journal_is_a_fault(lines: tuple[str, ...], fault: str) -> None:
     assert any(found.startswith(fault) for found in check([life("a", *lines)]))
 
 

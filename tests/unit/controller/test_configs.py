@@ -145,7 +145,7 @@ def test_appending_an_existing_value_changes_nothing() -> None:
     assert world.image.config(ORDERS) == {"cleanup.policy": "compact"}
 
 
-def test_lists_of_brokers_are_those_that_the_settings_name() -> None:
+def test_broker_lists_are_those_of_the_settings() -> None:
     world = ActiveController(broker_lists={"log.cleanup.policy": "delete"}).with_brokers(1)
 
     assert alter(world, incremental(ALL_BROKERS, ("log.cleanup.policy", APPEND, "compact"))) == [(0, None)]

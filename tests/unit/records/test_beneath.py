@@ -22,7 +22,7 @@ def test_a_view_of_a_view_is_found() -> None:
     assert bytes_beneath(memoryview(DATA)[10:100][20:30]) == (DATA, 30)
 
 
-def test_what_is_not_of_bytes_or_not_in_one_piece_is_not() -> None:
+def test_other_buffers_and_slices_have_no_bytes_object() -> None:
     assert bytes_beneath(memoryview(bytearray(DATA))) is None
     assert bytes_beneath(memoryview(array("i", [1]))) is None
     assert bytes_beneath(memoryview(DATA)[::2]) is None

@@ -126,7 +126,7 @@ def test_an_unknown_control_type_in_the_name_of_a_producer_is_refused() -> None:
 # High watermark and last stable offset
 
 
-def test_the_last_stable_offset_waits_for_open_transactions_and_the_high_watermark() -> None:
+def test_the_last_stable_offset_follows_transactions_and_high_watermark() -> None:
     log = new_log()
     put(log)
     send(log, P, 0, txn=True)

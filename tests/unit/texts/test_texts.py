@@ -91,7 +91,7 @@ def test_an_offence_names_the_line_and_the_rule() -> None:
     )
 
 
-def test_a_question_may_start_with_what() -> None:
+def test_a_question_may_start_with_a_question_word() -> None:
     assert not list(offences([Text("cli/demo.py", 1, Kind.DOCSTRING, "What does a commit cost? One write.")]))
 
 

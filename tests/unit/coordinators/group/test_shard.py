@@ -97,7 +97,7 @@ def test_groups_that_are_deleted_leave_no_table_behind() -> None:
     assert sys.getsizeof(story.ground.groups) < full / 3
 
 
-def test_an_empty_consumer_group_becomes_a_classic_one_with_the_first_classic_member() -> None:
+def test_an_empty_consumer_group_becomes_classic_with_a_classic_member() -> None:
     story = DoorStory()
     story.leaves(story.joins("m1"))
     assert story.kind() is ConsumerGroup

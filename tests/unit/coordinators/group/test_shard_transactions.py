@@ -125,7 +125,7 @@ CLASSIC_GUARDS = [
 
 @pytest.mark.parametrize(("facts", "code"), CLASSIC_GUARDS)
 @pytest.mark.parametrize("is_stable", [True, False])
-def test_members_of_classic_groups_are_checked_as_in_kafka_also_while_they_await_their_assignment(
+def test_members_of_classic_groups_are_checked_while_they_await_assignment(
     is_stable: bool, facts: dict[str, Any], code: ErrorCode
 ) -> None:
     story = TxnStory()

@@ -368,7 +368,7 @@ def test_a_transactional_commit_without_valid_partitions_writes_nothing() -> Non
 # What is refused
 
 
-def test_offsets_refused_by_the_log_change_nothing_and_only_their_request_is_refused() -> None:
+def test_offsets_rejected_by_the_log_fail_only_their_own_request() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.is_stuck = True
         waiting = desk.commits(1, partition=5)

@@ -106,7 +106,7 @@ def test_a_producer_with_another_id_or_epoch_is_fenced(version: int, code: Error
 # Exhausted epochs
 
 
-def test_after_the_last_epoch_comes_a_new_id() -> None:
+def test_after_the_last_epoch_a_new_producer_id_is_assigned() -> None:
     world = TxnWorld()
     at_epoch(world, 32_765)
 

@@ -208,7 +208,7 @@ def test_one_failing_resource_does_not_affect_the_others() -> None:
     ]
 
 
-def test_a_topic_with_settings_that_this_broker_cannot_have_is_an_error_of_that_topic() -> None:
+def test_unsupported_settings_of_a_topic_are_an_error_of_that_topic() -> None:
     configs = {ConfigResource(TOPIC_RESOURCE, "orders"): {"remote.storage.enable": "true"}}
 
     result = describe(TOPIC_RESOURCE, "orders", configs=configs)

@@ -28,7 +28,7 @@ async def test_a_follower_fetch_of_a_missing_partition_is_rejected(index: int) -
 
 
 @on_a_loop
-async def test_a_session_continued_in_a_version_without_divergence_gets_a_supported_error() -> None:
+async def test_a_session_in_a_version_without_divergence_gets_a_supported_error() -> None:
     broker = await one_topic()
     broker.log("orders").append_as_leader(build_batch([(0, b"k", b"v", ())]), leader_epoch=0, now_ms=0)
     broker.settle()

@@ -161,7 +161,7 @@ def test_unsent_data_waits_until_the_socket_is_writable(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_small_response_waits_behind_one_that_is_not_fully_sent(tmp_path: Path) -> None:
+def test_a_small_response_waits_behind_a_partly_sent_response(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as here:
             large = bytes(2_000_000)

@@ -83,7 +83,7 @@ def test_every_supported_setting_is_read_somewhere() -> None:
     assert unread == set()
 
 
-def test_topic_defaults_are_declared_with_the_type_and_default_of_the_topic_setting() -> None:
+def test_topic_defaults_have_the_type_and_default_of_the_topic_setting() -> None:
     for setting in TOPIC.values():
         for synonym in setting.synonyms:
             assert BROKER[synonym.name].type is synonym.type, synonym.name

@@ -253,7 +253,7 @@ def test_offsets_of_an_empty_group_age_from_when_it_became_empty() -> None:
     assert group.replayed().group.offsets_expire_from(5) == START_MS + 6_000
 
 
-def test_offsets_of_consumers_age_while_the_group_is_stable_and_its_topics_are_known() -> None:
+def test_offsets_age_in_a_stable_group_with_known_topics() -> None:
     stable, _ = in_state("Stable")
     preparing, _ = in_state("PreparingRebalance")
     unknown, _ = in_state("Stable", protocols=[("range", b"?")])

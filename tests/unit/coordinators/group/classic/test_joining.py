@@ -143,7 +143,7 @@ def test_a_client_id_too_long_for_a_member_id_is_refused() -> None:
 # Protocols
 
 
-def test_the_protocol_that_most_prefer_is_taken_of_those_that_all_support() -> None:
+def test_the_most_preferred_common_protocol_is_chosen() -> None:
     group = Story()
     a = group.joins("a", protocols=[("only-a", b""), ("range", b"ra"), ("sticky", b"sa")])
     b = group.joins("b", protocols=[("sticky", b"sb"), ("range", b"rb")])
@@ -209,7 +209,7 @@ def test_a_duplicate_protocol_counts_once() -> None:
     group.learns(b)
 
 
-def test_a_member_that_changes_its_protocols_changes_what_all_support() -> None:
+def test_a_member_with_other_protocols_changes_the_common_protocols() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b", protocols=[("range", b""), ("sticky", b"")])
     group.joins(a, protocols=[("sticky", b"")])
@@ -225,7 +225,7 @@ def test_a_member_that_changes_its_protocols_changes_what_all_support() -> None:
 # Joining again
 
 
-def test_an_unchanged_follower_that_rejoins_a_stable_group_gets_the_current_generation() -> None:
+def test_an_unchanged_follower_rejoins_in_the_current_generation() -> None:
     group = Story()
     _, b = group.is_stable_with("a", "b")
 

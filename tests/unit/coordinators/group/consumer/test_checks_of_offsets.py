@@ -89,7 +89,7 @@ def test_members_of_the_classic_protocol_get_generation_errors() -> None:
     assert _fetches(story.group, "stays", 3) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_versions_without_epochs_are_too_old_for_members_of_the_consumer_protocol() -> None:
+def test_versions_without_epochs_are_rejected_for_consumer_members() -> None:
     story, _ = _story_with_a_share()
 
     assert _commits(story.group, "stays", 4, version=8) is ErrorCode.UNSUPPORTED_VERSION

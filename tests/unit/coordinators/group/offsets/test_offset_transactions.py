@@ -163,7 +163,7 @@ def as_batch(step: Step) -> bytes:
 
 
 @given(STEPS)
-def test_offsets_follow_the_order_of_the_log_and_are_the_same_when_it_is_replayed(steps: list[Step]) -> None:
+def test_offsets_follow_the_log_and_are_equal_after_a_replay(steps: list[Step]) -> None:
     live, replayed, model = World(), World(), Model()
 
     for position, step in enumerate(steps):

@@ -141,7 +141,7 @@ def test_a_group_without_a_name_is_refused() -> None:
         (0, -1, ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_without_a_producer_nothing_is_written_because_it_would_be_read_as_a_plain_commit(
+def test_without_a_producer_no_transactional_offset_is_written(
     producer_id: int, epoch: int, code: ErrorCode
 ) -> None:
     request = txn_request({("t", 0): 7}, producer_id=producer_id, producer_epoch=epoch)
@@ -162,7 +162,7 @@ def test_a_marker_without_a_producer_is_refused(producer_id: int, epoch: int) ->
 # What the group is asked
 
 
-def test_the_group_is_asked_with_what_the_request_says_and_the_ids_of_its_topics() -> None:
+def test_the_group_validates_the_request_with_the_ids_of_its_topics() -> None:
     world = World()
     world.ground.image = image_of({"t": 5})
     group = world.new_group("g")
