@@ -8,7 +8,7 @@ identity is not formatted, and a configuration with an unknown setting is refuse
 import argparse
 from typing import Any, Final
 
-from barnabas.cli.argument_parser import Parser as Parser
+from barnabas.cli.argument_parser import Parser
 
 _VOTERS: Final = "controller.quorum.voters"
 
