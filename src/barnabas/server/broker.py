@@ -44,8 +44,7 @@ from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.request_bytes import RequestBytes, limit_of
 from barnabas.server.network.response_bytes import ResponseBytes, response_limit_of
 from barnabas.server.ports import Ports
-from barnabas.server.requests.api import Context
-from barnabas.server.requests.dispatch import Dispatcher
+from barnabas.server.requests.api import Context, Dispatcher
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings

@@ -9,8 +9,7 @@ from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.coordinators.runtime.ports import AnyShard
 from barnabas.coordinators.runtime.reply import Answered, Reply
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.server.requests.api import Answer
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Answer, Later
 
 # Builds a response that consists of an error code.
 RefuseWith: TypeAlias = Callable[[ErrorCode], object]

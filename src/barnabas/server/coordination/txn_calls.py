@@ -11,8 +11,7 @@ from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.coordination.producer_ids import NoProducerIds
 from barnabas.server.coordination.shard_calls import RefuseWith, ask_shard
-from barnabas.server.requests.api import Answer, Context
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Answer, Context, Later
 
 logger = logging.getLogger(__name__)
 

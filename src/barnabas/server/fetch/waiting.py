@@ -23,7 +23,7 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.reading import failed, nothing_read, read_partition
 from barnabas.server.errors import code_of
 from barnabas.server.fetch.sessions import Wanted
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Later
 from barnabas.server.services import Services
 from barnabas.storage.errors import CorruptLog, StorageError
 from barnabas.storage.files import NotCached

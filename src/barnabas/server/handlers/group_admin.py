@@ -35,8 +35,7 @@ from barnabas.protocol.messages.group_admin import (
 )
 from barnabas.server.coordination.group_calls import ask_group, has_consumer_protocol
 from barnabas.server.operations import OF_GROUP
-from barnabas.server.requests.api import Answer, Api, Context
-from barnabas.server.requests.gathering import gathered
+from barnabas.server.requests.api import Answer, Api, Context, gathered
 from barnabas.server.requests.slices import AT_ONCE, Slices
 
 # Small slices, because groups may have many members.

@@ -30,8 +30,7 @@ from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnTransaction,
 )
 from barnabas.server.coordination.txn_calls import ask_coordinator, when_given
-from barnabas.server.requests.api import Answer, Api, Context
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Answer, Api, Context, Later
 from barnabas.server.services import Services
 from barnabas.server.topic_rows import INTERNAL_TOPICS
 

@@ -1,7 +1,7 @@
 """One client connection: frames become requests, and responses go out in the order of the requests.
 
 A request starts as soon as it has arrived, unless an earlier one is still being processed. An earlier one
-that only waits for its response (see later.py) delays responses but not requests. Two limits bound what a
+that only waits for its response (see Later) delays responses but not requests. Two limits bound what a
 client can have in progress: the number of requests without a response, and the bytes of responses that it
 has not read. At either limit the connection stops reading.
 """
@@ -37,10 +37,8 @@ from barnabas.server.network.request_bytes import (
     FRAME_BYTES_PER_S_MIN,
     FRAME_GRACE_MS,
 )
-from barnabas.server.requests.api import Api, Context, EncodedBody, NoAnswer
-from barnabas.server.requests.dispatch import Dispatcher
+from barnabas.server.requests.api import Api, Context, Dispatcher, EncodedBody, Later, NoAnswer
 from barnabas.server.requests.error_messages import cut_messages
-from barnabas.server.requests.later import Later
 from barnabas.server.requests.long_requests import ClientGone
 from barnabas.server.requests.slices import Slices
 from barnabas.server.requests.slicing import answer_in_slices, encode_in_steps

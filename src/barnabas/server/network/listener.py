@@ -10,7 +10,7 @@ from barnabas.server.network.accepting import Accepting, socket_of, socket_of_bo
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.wire import RoomyWire, Wire
-from barnabas.server.requests.dispatch import Dispatcher
+from barnabas.server.requests.api import Dispatcher
 from barnabas.server.settings.endpoints import Endpoint
 
 logger = logging.getLogger(__name__)

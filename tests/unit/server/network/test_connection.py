@@ -28,9 +28,17 @@ from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.response_bytes import ResponseBytes
 from barnabas.server.network.turn import BEGUN_AT_ONCE_MAX
 from barnabas.server.network.wire import RoomyWire, Wire
-from barnabas.server.requests.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
-from barnabas.server.requests.dispatch import Dispatcher
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import (
+    CLOSE,
+    NO_ANSWER,
+    Answer,
+    Api,
+    Context,
+    Dispatcher,
+    Handle,
+    Later,
+    Refuse,
+)
 from barnabas.server.settings.endpoints import Endpoint
 from barnabas.sim.world import World, expecting_faults, run_sim
 from support.wire.frames import RawClient
