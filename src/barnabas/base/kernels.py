@@ -128,13 +128,15 @@ KERNELS = (
     "barnabas.server.handlers.end_txn",
     "barnabas.server.handlers.txn_partitions",
     "barnabas.server.metrics.request_stats",
-    "barnabas.server.network.turn",
-    "barnabas.server.network.vigil",
     "barnabas.server.network.writable",
     "barnabas.server.network.outlet",
+    "barnabas.server.network.transport_outlet",
     "barnabas.server.network.request_bytes",
     "barnabas.server.network.response_bytes",
     "barnabas.server.network.pool",
+    "barnabas.server.network.backlog",
+    "barnabas.server.network.large_frames",
+    "barnabas.server.network.pending",
     "barnabas.server.network.connection",
 )
 

@@ -55,6 +55,10 @@ class FrameDecoder:
         return self._needed - self._held if self._held >= 4 else 0
 
     @property
+    def is_broken(self) -> bool:
+        return self._bad_length is not None
+
+    @property
     def is_large(self) -> bool:
         """Whether the current frame is large enough for room()."""
         return self._needed >= ROOM_FROM_BYTES

@@ -310,7 +310,7 @@ class Broker:
                 context=partial(_context, self.services, endpoint.name),
                 admitted=admitted,
                 is_protected=endpoint.name == protected,
-                awake_ns=self._ports.awake_ns,
+                busy_poll_ns=self._ports.busy_poll_ns,
                 long_requests=self.services.long_requests,
                 request_bytes=request_bytes,
                 response_bytes=self.response_bytes,

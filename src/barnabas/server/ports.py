@@ -22,8 +22,8 @@ class Ports:
     rng: Random
     # Advertised to clients for listeners without a host.
     hostname: str
-    # How long the loop may poll after responses have been sent (vigil.py); 0 if others need the CPU.
-    awake_ns: int = 0
+    # How long the loop may poll after responses have been sent (BusyPoll); 0 if others need the CPU.
+    busy_poll_ns: int = 0
     # The memory that the process may use.
     memory_bytes: int = UNKNOWN_BYTES
     # The division of the process' descriptors; None if they are not divided.

@@ -1,7 +1,7 @@
 """The table of APIs: its rows, the dispatcher that calls their handlers, and what handlers get and return."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
@@ -11,7 +11,9 @@ from barnabas.base.errors import Malformed
 from barnabas.base.faults import report_fault
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.exchange import Request, UnsupportedRequest, refuse_api_versions
+from barnabas.protocol.exchange import Request, UnsupportedRequest, refuse_api_versions, response_parts
+from barnabas.protocol.schema.codec import NotEncodable
+from barnabas.server.requests.error_messages import cut_messages
 from barnabas.server.requests.slices import Slices, weight
 from barnabas.server.services import Services
 
@@ -224,9 +226,36 @@ class Dispatcher:
         except Exception as error:
             return self._failed(api, request, error)
 
+    def encode_shorter(
+        self, api: Api, request: Request, answer: object, error: NotEncodable
+    ) -> list[bytes] | None:
+        """Encode a response again with its error messages cut. None if that does not help, which is a bug."""
+        try:
+            if not isinstance(answer, EncodedBody) and cut_messages(answer):
+                return response_parts(
+                    answer, request.version, key=api.key, correlation_id=request.correlation_id
+                )
+        except NotEncodable as still:
+            error = still
+        report_fault(logger, error, "response not encodable api=%s version=%d", api.key.name, request.version)
+        return None
+
     def _failed(self, api: Api, request: Request, error: Exception) -> object:
         report_fault(logger, error, "request failed api=%s version=%d", api.key.name, request.version)
         return api.refuse(request.body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def is_coroutine(answer: Any) -> bool:
+    """Whether a handler returned a coroutine. Cached by class: isinstance() with an ABC is slow."""
+    kind = type(answer)
+    known = _IS_COROUTINE.get(kind)
+    if known is None:
+        known = _IS_COROUTINE[kind] = isinstance(answer, Coroutine)
+    return known
+
+
+# Bounded by the number of response classes.
+_IS_COROUTINE: Final[dict[type, bool]] = {}
 
 
 def gathered(answers: Sequence[Answer], make: Callable[[list[Any]], object]) -> Answer:
