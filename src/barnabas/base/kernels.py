@@ -20,7 +20,6 @@ KERNELS = (
     "barnabas.protocol.schema.codec",
     "barnabas.protocol.apis",
     "barnabas.protocol.exchange",
-    "barnabas.protocol.frame",
     "barnabas.records.varint",
     "barnabas.records.timestamp",
     "barnabas.records.lz4_blocks",

@@ -22,13 +22,13 @@ from mypy_extensions import i64
 from barnabas.base.errors import Malformed
 from barnabas.base.faults import report_fault
 from barnabas.protocol.exchange import (
+    FrameDecoder,
     Request,
     UnsupportedRequest,
     decode_request,
     encoded_response_parts,
     response_parts,
 )
-from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.schema.codec import NotEncodable
 from barnabas.server.network.accepting import names_of
 from barnabas.server.network.backlog import Backlog

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
-from barnabas.protocol.frame import FrameDecoder
+from barnabas.protocol.exchange import FrameDecoder
 from barnabas.server.network.request_bytes import FRAME_BYTES_PER_S_MIN, FRAME_GRACE_MS
 
 if TYPE_CHECKING:
