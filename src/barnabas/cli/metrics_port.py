@@ -6,7 +6,7 @@ from barnabas.base.metrics_server import MetricsServer
 from barnabas.cli.addresses import CannotListen, why
 from barnabas.cli.process_figures import ProcessReader
 from barnabas.server.broker import Broker
-from barnabas.server.metrics.observing import metrics_server
+from barnabas.server.metrics.http_server import metrics_server
 
 
 async def serve_metrics(broker: Broker, hosts: Sequence[str], port: int) -> MetricsServer:

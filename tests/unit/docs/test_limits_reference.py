@@ -208,33 +208,33 @@ FIXED = {
     ],
     "File descriptors": [
         Limit(
-            "server.descriptors",
+            "server.ports",
             "LOGS_MAX",
             "",
             "Descriptors for the files of logs: one in 16 of the process' limit, at most this many. Files "
             "that were not used for a while are closed, and opened again when they are needed.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "LOGS_MIN",
             "",
             "The same, at least.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "RESERVE_MAX",
             "",
             "Descriptors that neither logs nor clients get: one in 8, at most this many. All others are for "
             "connections; the broker closes a connection above them at once.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "RESERVE_MIN",
             "",
             "The same, at least.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "CONNECTIONS_MIN",
             "",
             "Connections that a broker serves at least, however low the process' limit is.",

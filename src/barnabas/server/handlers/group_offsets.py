@@ -32,8 +32,8 @@ from barnabas.protocol.messages.group_offsets import (
 from barnabas.server.coordination.group_calls import ask_group, caller_of
 from barnabas.server.coordination.shard_calls import answer_of
 from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.combining import merged_by_topic
 from barnabas.server.requests.slices import Slices
-from barnabas.server.topic_answers import merged_by_topic
 
 TOPIC_IDS_FROM: Final = 10
 

@@ -18,10 +18,9 @@ from barnabas.protocol.messages.offsets import (
 )
 from barnabas.replication.epoch_ends import end_of_epoch
 from barnabas.server.errors import code_of
-from barnabas.server.hosting import hosted
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
-from barnabas.server.services import Services
+from barnabas.server.services import Services, hosted
 
 
 def handle(ctx: Context, request: Request) -> Answer:

@@ -28,7 +28,8 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchResponseTopics,
 )
 from barnabas.server.coordination.group_calls import ask_group
-from barnabas.server.requests.api import Answer, Api, Context, gathered
+from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.combining import gathered
 from barnabas.server.requests.slices import Slices
 
 _GROUP_ERROR_FROM: Final = 2

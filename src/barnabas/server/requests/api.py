@@ -1,8 +1,7 @@
 """The table of APIs: its rows, the dispatcher that calls their handlers, and what handlers get and return."""
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, TypeAlias, final
 
 from mypy_extensions import i64
@@ -256,26 +255,3 @@ def is_coroutine(answer: Any) -> bool:
 
 # Bounded by the number of response classes.
 _IS_COROUTINE: Final[dict[type, bool]] = {}
-
-
-def gathered(answers: Sequence[Answer], make: Callable[[list[Any]], object]) -> Answer:
-    """Return make() of all answers, in order: now if all are there, otherwise a Later for it."""
-    waiting = [at for at, answer in enumerate(answers) if isinstance(answer, Later)]
-    found = list(answers)
-    if not waiting:
-        return make(found)
-    whole = Later()
-    left = len(waiting)
-
-    def come(at: int, answer: object) -> None:
-        nonlocal left
-        found[at] = answer
-        left -= 1
-        if left == 0:
-            whole.finish(make(found))
-
-    for at in waiting:
-        one = answers[at]
-        assert isinstance(one, Later)
-        one.then_call(partial(come, at))
-    return whole
