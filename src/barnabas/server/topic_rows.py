@@ -111,9 +111,9 @@ class View:
                 yield
 
     def row(self, topic: TopicImage) -> MetadataResponseTopic:
-        kept = self._rows.get(topic.name)
-        if kept is not None and kept[0] is topic:
-            return kept[1]
+        cached = self._rows.get(topic.name)
+        if cached is not None and cached[0] is topic:
+            return cached[1]
         row = MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.id,
@@ -152,9 +152,9 @@ class View:
         return ErrorCode.LEADER_NOT_AVAILABLE
 
     def _list(self, values: tuple[int, ...]) -> list[int]:
-        kept = self._lists.get(values)
-        if kept is None:
+        cached = self._lists.get(values)
+        if cached is None:
             if len(self._lists) >= LISTS_MAX:
                 self._lists = {}
-            kept = self._lists[values] = list(values)
-        return kept
+            cached = self._lists[values] = list(values)
+        return cached

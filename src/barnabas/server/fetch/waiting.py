@@ -14,7 +14,7 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError, kept
 from barnabas.base.faults import report_fault
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import Uuid
 from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
@@ -139,8 +139,12 @@ class FetchWait:
 
     def _find(self, wanted: Wanted) -> Partition:
         topic = wanted.topic
-        if isinstance(topic, str):
-            return self._here(topic_partition(topic, wanted.asked.partition))
+        name = topic if isinstance(topic, str) else self._name_of(topic, wanted)
+        tp = topic_partition(name, wanted.asked.partition)
+        replicas = self._broker.replicas
+        return replicas.partitions.get(tp) or replicas.get(tp)
+
+    def _name_of(self, topic: Uuid, wanted: Wanted) -> str:
         known = self._broker.image.topics_by_id.get(topic)
         if known is not None:
             wanted.name = known.name
@@ -150,11 +154,7 @@ class FetchWait:
             raise InconsistentTopicId(f"topic {wanted.name} was recreated: its id changed")
         else:
             raise UnknownPartition(f"topic {wanted.name} was deleted")
-        return self._here(topic_partition(known.name, wanted.asked.partition))
-
-    def _here(self, tp: TopicPartition) -> Partition:
-        replicas = self._broker.replicas
-        return replicas.partitions.get(tp) or replicas.get(tp)
+        return known.name
 
     def _is_enough(self) -> bool:
         return self._must_answer or self._size >= self._bytes_min

@@ -30,7 +30,7 @@ from barnabas.protocol.exchange import (
     response_parts,
 )
 from barnabas.protocol.schema.codec import NotEncodable
-from barnabas.server.network.accepting import names_of
+from barnabas.server.network.acceptor import names_of
 from barnabas.server.network.backlog import Backlog
 from barnabas.server.network.large_frames import LargeFrames
 from barnabas.server.network.outlet import Outlet, Part, SocketOutlet, joined_parts
@@ -71,7 +71,7 @@ class Connection:
         host: str = "",
         peer: str = "",
     ) -> None:
-        """A connection that Accepting made has a socket, `host` and `peer`, and is already counted."""
+        """A connection that Acceptor made has a socket, `host` and `peer`, and is already counted."""
         self.pool: Final = pool
         self.dispatcher: Final = dispatcher
         self.make_protocol: Final = make_protocol
@@ -291,7 +291,7 @@ class Connection:
     # Responses
 
     def _put_ready(self, parts: list[bytes]) -> None:
-        self._ready_bytes += _size_of(list(parts))
+        self._ready_bytes += sum(map(len, parts))
         if not self.pending:
             self._out += parts
             return
@@ -323,7 +323,8 @@ class Connection:
                 self.close_for("response could not be encoded")
                 return []
             parts = shorter
-        self._ready_bytes += _size_of(parts)
+        for part in parts:
+            self._ready_bytes += len(part)
         return parts
 
     def flush(self) -> None:
@@ -437,10 +438,3 @@ class Connection:
         level = logging.ERROR if error.errno == errno.EIO else logging.DEBUG
         logger.log(level, "connection broken peer=%s error=%s", self.peer, error)
         self.abort()
-
-
-def _size_of(parts: list[Part]) -> int:
-    size = 0
-    for part in parts:
-        size += len(part)
-    return size

@@ -106,7 +106,7 @@ class LargeFrames:
             self._is_receiving = True
             self._change_protocol(self)
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         """Resume reading: there is room for more of the frame."""
         self.waits_for_room = False
         self._checked_ns = self._ticks_ns()

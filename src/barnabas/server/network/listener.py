@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from barnabas.base.faults import report_fault
-from barnabas.server.network.accepting import Accepting, socket_of, socket_of_both_families
+from barnabas.server.network.acceptor import Acceptor, socket_of, socket_of_both_families
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.large_frames import LargeFrames
 from barnabas.server.network.pool import ConnectionPool
@@ -68,9 +68,9 @@ class Listener:
         self._dispatcher = dispatcher
         self._backlog = backlog
         self._shares_port = shares_port
-        # Used by the simulator's loop, which has its own sockets; other loops watch those of `_accepting`.
+        # Used by the simulator's loop, which has its own sockets; other loops watch those of `_acceptor`.
         self._server: asyncio.Server | None = None
-        self._accepting: Accepting | None = None
+        self._acceptor: Acceptor | None = None
         self.port = endpoint.port
 
     async def bind(self) -> None:
@@ -89,7 +89,7 @@ class Listener:
         # The server was only needed to resolve the host and bind the sockets.
         listening = [socket_of(one) for one in server.sockets]
         server.close()
-        self._accepting = Accepting(loop, listening, self.pool, make, _report)
+        self._acceptor = Acceptor(loop, listening, self.pool, make, _report)
 
     async def _bound(
         self, loop: asyncio.AbstractEventLoop, accepted: Callable[[], ClientProtocol]
@@ -109,26 +109,26 @@ class Listener:
         )
 
     async def serve(self) -> None:
-        assert self._server is not None or self._accepting is not None, "serve() was called before bind()"
+        assert self._server is not None or self._acceptor is not None, "serve() was called before bind()"
         if self._server is not None:
             await self._server.start_serving()
-        if self._accepting is not None:
-            self._accepting.start(self._backlog)
+        if self._acceptor is not None:
+            self._acceptor.start(self._backlog)
         logger.info(
             "listening name=%s host=%s port=%d", self.endpoint.name, self.endpoint.host or "*", self.port
         )
 
     def stop_accepting(self) -> None:
-        if self._accepting is not None:
-            self._accepting.stop()
+        if self._acceptor is not None:
+            self._acceptor.stop()
         if self._server is not None:
             self._server.close()
 
     async def close(self, timeout_s: float) -> None:
         """Stop accepting, and finish open connections within the timeout."""
         self.stop_accepting()
-        if self._accepting is not None:
-            await self._accepting.close()
+        if self._acceptor is not None:
+            await self._acceptor.close()
         await self.pool.close(timeout_s)
 
 

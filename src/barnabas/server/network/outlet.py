@@ -330,7 +330,7 @@ class SocketOutlet(Outlet):
             return
         queue.clear()
         self._first = 0
-        self._watch_no_more()
+        self._unwatch()
         self._on_drained()
 
     def _watch(self) -> None:
@@ -338,13 +338,13 @@ class SocketOutlet(Outlet):
             self._writable.watch(self._number, self._pump_on)
             self._watching = True
 
-    def _watch_no_more(self) -> None:
+    def _unwatch(self) -> None:
         if self._watching:
             self._watching = False
             self._writable.forget(self._number)
 
     def close(self) -> None:
-        self._watch_no_more()
+        self._unwatch()
         self._queue.clear()
         self._first = 0
         self.waiting = 0
@@ -359,8 +359,14 @@ def _cut_off(number: int, left: int) -> OSError:
 
 def joined_parts(parts: list[Part]) -> list[Part]:
     """Join adjacent small pieces, so that they are sent with one system call."""
-    if all(type(part) is bytes for part in parts):
-        return [b"".join(parts)]  # type: ignore[arg-type]
+    for part in parts:
+        if type(part) is not bytes:
+            return _joined_between(parts)
+    return [b"".join(parts)]  # type: ignore[arg-type]
+
+
+def _joined_between(parts: list[Part]) -> list[Part]:
+    """Join the pieces between large ones and file ranges."""
     result: list[Part] = []
     run: list[Any] = []
     for part in parts:

@@ -49,7 +49,7 @@ def limit_of(queued_max_bytes: int, request_max_bytes: int, memory_bytes: int) -
 class FrameReader(Protocol):
     """The part of a connection that receives a large frame."""
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         """Resume reading the frame."""
 
 
@@ -103,7 +103,7 @@ class RequestBytes:
         self._pools.append(connections)
 
     def may_read(self, reader: FrameReader) -> bool:
-        """Whether more of a large frame may be read. If not, read_on() is called as soon as it may."""
+        """Whether more of a large frame may be read. If not, resume_reading() is called as soon as it may."""
         if self.used < self.bytes_max or self._ahead is reader:
             return True
         if self._ahead is None and not self._paused and self._may_go_ahead():
@@ -146,10 +146,10 @@ class RequestBytes:
         room = self.bytes_max - self.used
         while self._paused and room > 0:
             room -= READ_BYTES
-            self._first().read_on()
+            self._first().resume_reading()
         if self._paused and self._ahead is None and self._may_go_ahead():
             self._ahead = reader = self._first()
-            reader.read_on()
+            reader.resume_reading()
 
     def _first(self) -> FrameReader:
         reader = next(iter(self._paused))

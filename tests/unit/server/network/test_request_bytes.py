@@ -42,7 +42,7 @@ class Client:
 
     # What RequestBytes asks of a connection
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         self.reads = True
 
     def is_too_slow(self) -> bool:
