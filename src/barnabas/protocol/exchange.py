@@ -36,7 +36,6 @@ SMALL_PIECE_BYTES: Final = 4096
 
 _START_BYTES: Final = 8
 _SIZE: Final = Struct(">i")
-_SIZE_BYTES: Final = 4
 # Sizes of response headers: a correlation id, and in version 1 a zero byte for no tagged fields.
 _RESPONSE_HEADER_SIZE: Final[tuple[int, int]] = (4, 5)
 _FRAME_SIZE_MAX: Final[i64] = 0x7FFFFFFF
