@@ -14,7 +14,6 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.exchange import UnsupportedRequest, encode_request
-from barnabas.protocol.frame import frame
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.schema.codec import encode
 from barnabas.protocol.stored.control import EndTxnMarker
@@ -31,6 +30,7 @@ from support.our_client.real_clients import CLIENTS, WAIT_SECONDS_MAX, Client
 from support.sample_records import LARGE_RECORDS, ODD_RECORDS, START_MS, from_columns, numbered, to_columns
 from support.wire.capture_answers import HOST, PRODUCER_EPOCH, PRODUCER_ID
 from support.wire.capture_broker import CaptureBroker
+from support.wire.frames import frame
 
 pytestmark = pytest.mark.kernel
 

@@ -21,7 +21,7 @@ def connection_of(broker: Broker, client: Client) -> Connection:
 
 def held(connection: Connection) -> int:
     """Bytes of answers that a connection keeps for its client."""
-    waiting = 0 if connection._outlet is None else connection._outlet.waiting
+    waiting = 0 if connection.outlet is None else connection.outlet.waiting
     return waiting + connection._ready_bytes
 
 
@@ -55,7 +55,7 @@ async def test_a_reader_that_takes_nothing_holds_a_bounded_amount_of_answers(
     theirs = connection_of(broker, slow)
     answer_bytes = 4 * (len(LARGE) + 200)
     assert held(theirs) <= WAITING_BYTES_MAX + answer_bytes
-    assert len(theirs._slots) <= PIPELINED_MAX
+    assert len(theirs.pending) <= PIPELINED_MAX
     assert await client.values("orders", offset=3) == [LARGE], "others are served"
 
     read_on(slow)
@@ -76,7 +76,7 @@ async def test_a_flood_of_waiting_fetches_is_begun_only_so_far(
     await asyncio.sleep(10)
 
     assert len(partition_of(broker, "orders").waiters) == PIPELINED_MAX
-    assert len(connection_of(broker, flood)._slots) == PIPELINED_MAX
+    assert len(connection_of(broker, flood).pending) == PIPELINED_MAX
 
     # Each append sets those free that have begun; the ones behind find the records there.
     await client.produce("orders", b"one")

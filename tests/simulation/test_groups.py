@@ -10,7 +10,7 @@ from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.server.broker import Broker
 from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.metrics.catalog import exposition
-from barnabas.server.metrics.observing import sources_of
+from barnabas.server.metrics.http_server import sources_of
 from barnabas.server.metrics.sources import Scrape
 from barnabas.sim.world import World
 from support.brokers import running

@@ -17,8 +17,7 @@ from barnabas.client.handshake import HELLO_BYTES_MAX, Offer, offer_of, say_hell
 from barnabas.client.settings import ClientSettings, join_address
 from barnabas.client.sockets import Alarm, tune_socket
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.exchange import decode_response, encode_request
-from barnabas.protocol.frame import FrameDecoder
+from barnabas.protocol.exchange import FrameDecoder, decode_response, encode_request
 from barnabas.protocol.schema.struct import schema_of
 
 _CORRELATION_IDS: Final = 1 << 31

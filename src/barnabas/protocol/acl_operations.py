@@ -1,4 +1,8 @@
-"""Kafka's ACL operations with their wire numbers, and the bit fields of authorized operations."""
+"""Kafka's ACL operations with their wire numbers, and the bit fields of authorized operations.
+
+The bits are the numbers of the operations. Without ACLs, every operation that a resource type supports is
+authorized.
+"""
 
 from enum import IntEnum
 from typing import Final
@@ -32,3 +36,32 @@ def operations_of(bits: int) -> frozenset[AclOperation] | None:
     if bits == NOT_ASKED:
         return None
     return frozenset(operation for operation in AclOperation if bits >> operation & 1)
+
+
+# All operations that a resource type supports.
+OF_TOPIC: Final = operation_bits(
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.CREATE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
+OF_GROUP: Final = operation_bits(
+    AclOperation.READ,
+    AclOperation.DESCRIBE,
+    AclOperation.DELETE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
+OF_CLUSTER: Final = operation_bits(
+    AclOperation.CREATE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.CLUSTER_ACTION,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+    AclOperation.IDEMPOTENT_WRITE,
+)

@@ -38,7 +38,7 @@ class Limit(NamedTuple):
 FIXED = {
     "Requests to a broker": [
         Limit(
-            "server.network.connection",
+            "server.network.pending",
             "OTHER_REQUEST_BYTES_MAX",
             "bytes",
             "Size of a request other than Produce. The broker closes the connection that sends a larger one.",
@@ -104,13 +104,13 @@ FIXED = {
             "The least that responses may use, however little memory there is.",
         ),
         Limit(
-            "server.network.turn",
+            "server.network.backlog",
             "BEGUN_AT_ONCE_MAX",
             "",
             "Requests of one connection that are begun before others have a turn.",
         ),
         Limit(
-            "server.network.turn",
+            "server.network.backlog",
             "BEGUN_TOGETHER_MAX",
             "",
             "The same for all connections that have sent more than that. With very many of them each begins "
@@ -142,14 +142,14 @@ FIXED = {
             "sending a larger one.",
         ),
         Limit(
-            "server.network.connection",
+            "server.network.pending",
             "DECODED_AT_ONCE_BYTES_MAX",
             "bytes",
             "Size of a request that is decoded at once. A larger one is decoded in steps, with other clients "
             "served in between.",
         ),
         Limit(
-            "server.network.connection",
+            "server.network.pending",
             "COMPILED_AT_ONCE_BYTES_MAX",
             "bytes",
             "The same for requests with a compiled decoder, such as Fetch.",
@@ -208,33 +208,33 @@ FIXED = {
     ],
     "File descriptors": [
         Limit(
-            "server.descriptors",
+            "server.ports",
             "LOGS_MAX",
             "",
             "Descriptors for the files of logs: one in 16 of the process' limit, at most this many. Files "
             "that were not used for a while are closed, and opened again when they are needed.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "LOGS_MIN",
             "",
             "The same, at least.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "RESERVE_MAX",
             "",
             "Descriptors that neither logs nor clients get: one in 8, at most this many. All others are for "
             "connections; the broker closes a connection above them at once.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "RESERVE_MIN",
             "",
             "The same, at least.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "CONNECTIONS_MIN",
             "",
             "Connections that a broker serves at least, however low the process' limit is.",

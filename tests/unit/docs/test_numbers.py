@@ -38,7 +38,7 @@ NUMBERS = [
     Number(
         "guides/running.md",
         "polls for that request for\nup to {} ms",
-        constant("server.network.vigil", "AWAKE_NS", 1e6),
+        constant("server.network.outlet", "BUSY_POLL_NS", 1e6),
     ),
     Number(
         "guides/tools.md", "says so after {word} seconds", constant("cli.console.subscription", "PATIENCE_S")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.errors import Malformed
-from barnabas.protocol.frame import FRAME_BYTES_MAX, SMALL_PIECE_BYTES, FrameDecoder, frame
+from barnabas.protocol.exchange import FRAME_BYTES_MAX, SMALL_PIECE_BYTES, FrameDecoder
+from support.wire.frames import frame
 
 LARGE = bytes(range(256)) * 1000
 
@@ -204,11 +205,6 @@ def outcome(pieces: list[bytes]) -> tuple[list[bytes], int, str | None]:
         except Malformed:
             break
     return frames, decoder.held, None if decoder.broken is None else str(decoder.broken)
-
-
-def test_a_frame_is_its_length_and_its_parts() -> None:
-    assert frame([b"ab", b"", b"c"]) == b"\x00\x00\x00\x03abc"
-    assert frame(iter([])) == b"\x00\x00\x00\x00"
 
 
 def test_a_large_frame_is_received_where_it_stays() -> None:

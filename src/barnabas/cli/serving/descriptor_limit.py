@@ -4,7 +4,7 @@ import logging
 import resource
 from typing import Final
 
-from barnabas.server.descriptors import DescriptorBudget, divide
+from barnabas.server.ports import DescriptorBudget, divide
 
 logger = logging.getLogger("barnabas")
 

@@ -13,7 +13,7 @@ from typing import Final
 from barnabas.base.metrics_server import MetricsServer
 from barnabas.cli.serving.addresses import CannotListen, why
 from barnabas.server.broker import Broker
-from barnabas.server.metrics.observing import metrics_server
+from barnabas.server.metrics.http_server import metrics_server
 from barnabas.server.metrics.sources import ProcessFigures
 
 _PROC: Final = Path("/proc/self")

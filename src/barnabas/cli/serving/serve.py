@@ -38,9 +38,8 @@ from barnabas.server.cluster.formatting import (
     metadata_lock,
     new_cluster_id,
 )
-from barnabas.server.descriptors import DescriptorBudget
-from barnabas.server.network.vigil import awake_ns_with
-from barnabas.server.ports import Ports
+from barnabas.server.network.outlet import busy_poll_ns
+from barnabas.server.ports import DescriptorBudget, Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.storage.directory.meta_properties import MetaProperties, check_owner
 from barnabas.storage.disk import DiskFileSystem
@@ -155,7 +154,7 @@ async def _serve(
         checksums=checksums,
         rng=random.SystemRandom(),
         hostname=own_name() if _needs_hostname(settings) else "localhost",
-        awake_ns=awake_ns_with(processors()),
+        busy_poll_ns=busy_poll_ns(processors()),
         memory_bytes=memory_bytes(),
         descriptors=descriptors,
     )

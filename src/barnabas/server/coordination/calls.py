@@ -13,8 +13,7 @@ from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.server.coordination.producer_ids import NoProducerIds
-from barnabas.server.requests.api import Answer, Context
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Answer, Context, Later
 
 logger = logging.getLogger(__name__)
 

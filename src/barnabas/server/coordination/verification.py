@@ -15,8 +15,7 @@ from barnabas.coordinators.txn.adding import decide_add_or_verify
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.coordination.calls import ask_shard, when_given
-from barnabas.server.requests.api import Answer
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Answer, Later
 from barnabas.server.services import Services
 
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]

@@ -20,7 +20,7 @@ from barnabas.replication.errors import InconsistentTopicId, UnknownPartition, U
 from barnabas.replication.partition import Partition, failed, find_partition
 from barnabas.server.errors import code_of
 from barnabas.server.fetch.sessions import Wanted
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Later
 from barnabas.server.services import Services
 from barnabas.storage.errors import CorruptLog, StorageError
 from barnabas.storage.files import NotCached

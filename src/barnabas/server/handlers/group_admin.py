@@ -13,6 +13,7 @@ from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.shard import GroupShard, groups_of
+from barnabas.protocol.acl_operations import OF_GROUP
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -33,9 +34,8 @@ from barnabas.protocol.messages.group_admin import (
     ListGroupsResponse,
 )
 from barnabas.server.coordination.calls import ask_shard, has_consumer_protocol
-from barnabas.server.operations import OF_GROUP
 from barnabas.server.requests.api import Answer, Api, Context
-from barnabas.server.requests.gathering import gathered
+from barnabas.server.requests.combining import gathered
 from barnabas.server.requests.slices import AT_ONCE, Slices
 
 # Small slices, because groups may have many members.

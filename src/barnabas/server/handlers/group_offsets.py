@@ -31,8 +31,8 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.server.coordination.calls import answer_of, ask_shard
 from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.combining import merged_by_topic
 from barnabas.server.requests.slices import Slices
-from barnabas.server.topic_answers import merged_by_topic
 
 TOPIC_IDS_FROM: Final = 10
 

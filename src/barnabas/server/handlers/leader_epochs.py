@@ -17,10 +17,9 @@ from barnabas.protocol.messages.offsets import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.server.errors import code_of
-from barnabas.server.hosting import hosted
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
-from barnabas.server.services import Services
+from barnabas.server.services import Services, hosted
 
 
 def handle(ctx: Context, request: Request) -> Answer:

@@ -29,7 +29,7 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.server.coordination.calls import ask_shard
 from barnabas.server.requests.api import Answer, Api, Context
-from barnabas.server.requests.gathering import gathered
+from barnabas.server.requests.combining import gathered
 from barnabas.server.requests.slices import Slices
 
 _GROUP_ERROR_FROM: Final = 2

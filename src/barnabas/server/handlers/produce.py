@@ -32,7 +32,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.records.decode import decode_first
 from barnabas.replication.errors import NotForClients, NotLeader
-from barnabas.server.cluster.endpoints import endpoints_of
+from barnabas.server.cluster.brokers import endpoints_of
 from barnabas.server.coordination.verification import Codes, Speech, for_produce, verify
 from barnabas.server.errors import code_of
 from barnabas.server.produce.partition_batch import ALL_IN_SYNC, NotVerified, PartitionBatch

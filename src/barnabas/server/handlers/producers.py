@@ -20,10 +20,9 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from barnabas.server.errors import code_of
-from barnabas.server.hosting import hosted
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
-from barnabas.server.services import Services
+from barnabas.server.services import Services, hosted
 from barnabas.storage.producers.state import ProducerEntry
 
 _UNKNOWN_TOPIC: Final = "This server does not host this topic-partition."

@@ -38,8 +38,7 @@ from barnabas.protocol.messages.transactions import (
 )
 from barnabas.server.coordination.calls import ask_shard, ask_with_new_id, when_given
 from barnabas.server.coordination.groups import OFFSETS_TOPIC
-from barnabas.server.requests.api import Answer, Api, Context
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Answer, Api, Context, Later
 from barnabas.server.services import Services
 from barnabas.server.topic_rows import INTERNAL_TOPICS
 

@@ -32,8 +32,8 @@ from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.coordination.verification import Codes, Speech, verify
 from barnabas.server.errors import code_of
 from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.combining import merged_by_topic
 from barnabas.server.requests.slices import Slices
-from barnabas.server.topic_answers import merged_by_topic
 from barnabas.storage.producers.state import Verification
 
 # Older producers do not handle COORDINATOR_LOAD_IN_PROGRESS. (KAFKA-7296)

@@ -11,10 +11,10 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
 from barnabas.server.coordination.groups import GroupCoordinator
 from barnabas.server.coordination.transactions import TransactionCoordinator
-from barnabas.server.descriptors import DescriptorBudget
 from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.ports import DescriptorBudget
 from barnabas.storage.manager import LogManager
 
 

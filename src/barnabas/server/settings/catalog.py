@@ -15,7 +15,6 @@ from barnabas.server.settings import (
     network,
     node,
     quorum,
-    quotas,
     remote_storage,
     resources,
     sasl,
@@ -46,7 +45,7 @@ THEMES: Final = {
     "Security": security.SETTINGS,
     "TLS": tls.SETTINGS,
     "SASL": sasl.SETTINGS,
-    "Quotas": quotas.SETTINGS,
+    "Quotas": metrics.QUOTAS,
     "Metrics": metrics.SETTINGS,
     "Remote storage": remote_storage.SETTINGS,
 }

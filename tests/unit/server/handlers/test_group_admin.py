@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.protocol.acl_operations import OF_GROUP
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.group_admin import (
@@ -13,7 +14,6 @@ from barnabas.protocol.messages.group_admin import (
 )
 from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.handlers.group_admin import APIS, CONSUMER_API, DELETE_API
-from barnabas.server.operations import OF_GROUP
 from barnabas.server.requests.api import Api
 from support.hosted import Hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition

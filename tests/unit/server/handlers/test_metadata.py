@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.protocol.acl_operations import OF_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
 from barnabas.protocol.messages.cluster import (
@@ -16,7 +17,6 @@ from barnabas.protocol.messages.cluster import (
     MetadataResponseTopic,
 )
 from barnabas.server.handlers.metadata import API
-from barnabas.server.operations import OF_TOPIC
 from barnabas.server.requests.slices import AT_ONCE
 from support.decided import CLUSTER_ID, Decided, directory_of, one_broker
 

@@ -40,7 +40,7 @@ _GONE: Final = frozenset(
 _MAPPED_IPV4: Final = "::ffff:"
 
 
-class Incoming(Protocol):
+class IncomingConnection(Protocol):
     """A connection that is being set up. With `is_made` the loop will call connection_lost() at its end."""
 
     @property
@@ -51,8 +51,8 @@ class HasDescriptor(Protocol):
     def fileno(self) -> int: ...
 
 
-class Doors(Protocol):
-    """The methods of the connection pool that Accepting calls."""
+class AdmittingPool(Protocol):
+    """The methods of the connection pool that Acceptor calls."""
 
     @property
     def clock(self) -> Clock: ...
@@ -66,23 +66,23 @@ class Doors(Protocol):
 
 
 # Makes a connection and its asyncio protocol from a socket and the client's host and peer address.
-Make = Callable[[socket.socket, str, str], tuple[Incoming, asyncio.BaseProtocol]]
+Make = Callable[[socket.socket, str, str], tuple[IncomingConnection, asyncio.BaseProtocol]]
 
 
-class Accepting:
+class Acceptor:
     """Owns the listening sockets. start() begins to accept clients, stop() ends it for good."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         listening: Sequence[socket.socket],
-        doors: Doors,
+        pool: AdmittingPool,
         make: Make,
         on_crash: Callable[[BaseException], None],
     ) -> None:
         self._loop = loop
         self._listening = list(listening)
-        self._doors = doors
+        self._pool = pool
         self._make = make
         self._tasks = Tasks(on_crash)
         self._is_watching = False
@@ -96,12 +96,12 @@ class Accepting:
         for listening in self._listening:
             listening.listen(backlog)
         self._spare = os.dup(self._listening[0].fileno())
-        self._doors.admission.admitted.on_room.append(self._room_came)
+        self._pool.admission.admitted.on_room.append(self._room_available)
         self._watch()
 
     def stop(self) -> None:
         """Stop accepting and close the listening sockets."""
-        self._watch_no_more()
+        self._unwatch()
         if self._wait is not None:
             self._wait.cancel()
         if self._held is not None:
@@ -110,9 +110,9 @@ class Accepting:
         if self._spare is not None:
             os.close(self._spare)
             self._spare = None
-        on_room = self._doors.admission.admitted.on_room
-        if self._room_came in on_room:
-            on_room.remove(self._room_came)
+        on_room = self._pool.admission.admitted.on_room
+        if self._room_available in on_room:
+            on_room.remove(self._room_available)
         for listening in self._listening:
             listening.close()
         self._listening = []
@@ -128,52 +128,47 @@ class Accepting:
         if not self._is_watching:
             self._is_watching = True
             for listening in self._listening:
-                self._loop.add_reader(listening.fileno(), self._take_waiting, listening)
+                self._loop.add_reader(listening.fileno(), self._accept_waiting, listening)
 
-    def _watch_no_more(self) -> None:
+    def _unwatch(self) -> None:
         if self._is_watching:
             self._is_watching = False
             for listening in self._listening:
                 self._loop.remove_reader(listening.fileno())
 
     def _pause(self, seconds: float) -> None:
-        self._doors.admission.waits += 1
-        self._watch_no_more()
-        self._wait = self._loop.call_later(seconds, self._wait_is_over)
+        self._pool.admission.waits += 1
+        self._unwatch()
+        self._wait = self._loop.call_later(seconds, self._end_pause)
 
-    def _wait_is_over(self) -> None:
+    def _end_pause(self) -> None:
         self._wait = None
         if self._spare is None:
             self._keep_spare()
-        if self._doors.admission.has_room:
-            self._go_on()
+        if self._pool.admission.has_room:
+            self._resume()
 
-    def _room_came(self) -> None:
-        if (
-            self._listening
-            and not self._is_watching
-            and self._wait is None
-            and self._doors.admission.has_room
-        ):
-            self._go_on()
+    def _room_available(self) -> None:
+        if self._listening and not self._is_watching and self._wait is None and self._pool.admission.has_room:
+            self._resume()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         held, self._held = self._held, None
         if held is not None:
-            self._let_in(*held)
+            self._admit(*held)
         self._watch()
 
-    # Taking
+    # Accepting
 
-    def _take_waiting(self, listening: socket.socket) -> None:
-        admission = self._doors.admission
+    def _accept_waiting(self, listening: socket.socket) -> None:
+        admission = self._pool.admission
         for _ in range(ACCEPTED_AT_ONCE_MAX):
             if not self._is_watching:
                 return
             if not admission.has_room:
-                # _room_came() resumes when a connection closes.
+                # _room_available() resumes when a connection closes.
                 admission.waits += 1
-                self._watch_no_more()
+                self._unwatch()
                 return
             try:
                 accepted, address = listening.accept()
@@ -184,16 +179,16 @@ class Accepting:
                     self._not_accepted(listening, error)
                 continue
             accepted.setblocking(False)
-            throttle_ms = admission.throttle_ms(self._doors.clock.monotonic_ms())
+            throttle_ms = admission.throttle_ms(self._pool.clock.monotonic_ms())
             if throttle_ms > 0:
                 self._held = accepted, address
                 self._pause(throttle_ms / 1000)
             else:
-                self._let_in(accepted, address)
+                self._admit(accepted, address)
 
     def _not_accepted(self, listening: socket.socket, error: OSError) -> None:
         """No descriptor or memory is left. Pause: a waiting client would wake the loop over and over."""
-        self._doors.refuse("unknown", f"accept failed: {error}")
+        self._pool.refuse("unknown", f"accept failed: {error}")
         if error.errno == errno.EMFILE and self._spare is not None:
             os.close(self._spare)
             self._spare = None
@@ -213,9 +208,9 @@ class Accepting:
         except OSError as error:
             logger.debug("cannot reserve a spare descriptor error=%s", error)
 
-    def _let_in(self, accepted: socket.socket, address: Any) -> None:
+    def _admit(self, accepted: socket.socket, address: Any) -> None:
         host, peer = names_of(address)
-        if self._doors.enter(host, peer):
+        if self._pool.enter(host, peer):
             self._tasks.start(self._connect(accepted, host, peer))
         else:
             accepted.close()
@@ -234,7 +229,7 @@ class Accepting:
             )
         finally:
             if not connection.is_made:
-                self._doors.admission.leave(host)
+                self._pool.admission.leave(host)
 
 
 def names_of(address: Any) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.server.descriptors import CONNECTIONS_MIN, LOGS_MAX, RESERVE_MAX, divide
+from barnabas.server.ports import CONNECTIONS_MIN, LOGS_MAX, RESERVE_MAX, divide
 
 
 @pytest.mark.parametrize("total", [256, 600, 1024, 4096, 20_000, 65_536, 1 << 20])

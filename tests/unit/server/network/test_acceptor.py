@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from barnabas.base.clock import SystemClock
-from barnabas.server.network.accepting import Accepting
+from barnabas.server.network.acceptor import Acceptor
 from barnabas.server.network.admission import Admission, ConnectionLimits
 
 pytestmark = pytest.mark.kernel
@@ -55,7 +55,7 @@ class Room:
         listening = socket.create_server(("127.0.0.1", 0), backlog=CLIENTS)
         listening.setblocking(False)
         self.address = listening.getsockname()
-        self.accepting = Accepting(
+        self.accepting = Acceptor(
             asyncio.get_running_loop(), [listening], self, self._make, self.crashes.append
         )
         self.accepting.start(CLIENTS)

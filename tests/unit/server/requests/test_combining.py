@@ -1,7 +1,7 @@
 """Merging results about the partitions of the same topics."""
 
 from barnabas.protocol.messages.group_offsets import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
-from barnabas.server.topic_answers import merged_by_topic
+from barnabas.server.requests.combining import merged_by_topic
 
 
 def topic(name: str, *partitions: int) -> OffsetDeleteResponseTopic:

@@ -1,14 +1,16 @@
-"""Which brokers are alive and reachable through a listener, and which replicas are offline."""
+"""The brokers that clients of a listener can reach: their endpoints, and which replicas are offline."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from barnabas.controller.leadership import has_online_directory
 from barnabas.metadata.image import MetadataImage, PartitionImage
 
+T = TypeVar("T")
 
-class Reach:
+
+class ReachableBrokers:
     """Computed once for the brokers of an image, then used for every partition."""
 
     __slots__ = ("_directories", "_image", "alive", "brokers", "listening")
@@ -51,3 +53,16 @@ def some_controller(alive: Sequence[int], rng: Random) -> int:
     Any broker will do, because brokers forward these requests. A random choice spreads the work.
     """
     return rng.choice(alive) if alive else -1
+
+
+def endpoints_of(
+    image: MetadataImage, listener: str, nodes: Iterable[int], make: Callable[..., T]
+) -> list[T]:
+    """One `make(node_id=, host=, port=, rack=)` for every broker that has this listener."""
+    found = []
+    for node_id in sorted(nodes):
+        broker = image.brokers.get(node_id)
+        where = None if broker is None else broker.endpoint(listener)
+        if broker is not None and where is not None:
+            found.append(make(node_id=node_id, host=where[0], port=where[1], rack=broker.registration.rack))
+    return found
