@@ -307,7 +307,7 @@ class Log:
                         transaction_version,
                     )
             else:
-                duplicate = self.producers.check_batch(batch, origin, verification, must_verify)
+                duplicate = self.producers.check(batch, origin, verification, must_verify)
                 if duplicate is not None:
                     return Appended(duplicate.base_offset, duplicate.last_offset, duplicate.timestamp, True)
         base = self.end_offset
@@ -375,7 +375,7 @@ class Log:
                 self.epochs_changed = True
             self.last_epoch = leader_epoch
         if marker is None:
-            self.producers.batch_appended(batch, base)
+            self.producers.appended(batch, base)
         else:
             ended = complete_transaction(self.producers, batch, marker, base)
             if ended is not None:

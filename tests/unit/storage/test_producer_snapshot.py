@@ -74,9 +74,9 @@ def test_an_empty_snapshot_has_ten_bytes() -> None:
 
 def test_a_snapshot_restores_all_but_the_older_batches() -> None:
     producers = Producers()
-    producers.appended(header(7, epoch=2, sequence=0, count=3, transactional=True), 10, 100)
-    producers.appended(header(7, epoch=2, sequence=3, count=2, transactional=True), 13, 101)
-    producers.appended(header(9, sequence=5), 15, 102)
+    producers.appended(header(7, epoch=2, sequence=0, count=3, transactional=True, timestamp=100), 10)
+    producers.appended(header(7, epoch=2, sequence=3, count=2, transactional=True, timestamp=101), 13)
+    producers.appended(header(9, sequence=5, timestamp=102), 15)
 
     loaded = read_snapshot(write_snapshot(producers), "x", 16)
 
@@ -96,7 +96,7 @@ def test_producers_are_in_the_order_of_a_java_hash_map() -> None:
     high, middle = 1 << 32 | 3, 1 << 16 | 5
     producers = Producers()
     for offset, producer_id in enumerate([1000, middle, high, 4, 2000, 2, 0]):
-        producers.appended(header(producer_id), offset, 1)
+        producers.appended(header(producer_id, timestamp=1), offset)
 
     written = write_snapshot(producers)
 
@@ -110,7 +110,7 @@ def test_the_hash_map_grows_when_it_is_three_quarters_full() -> None:
     def order(count: int) -> list[int]:
         producers = Producers()
         for offset, producer_id in enumerate([16, *range(count - 1)]):
-            producers.appended(header(producer_id), offset, 1)
+            producers.appended(header(producer_id, timestamp=1), offset)
         return [entry[0] for entry in ENTRY.iter_unpack(write_snapshot(producers)[10:])]
 
     assert order(12)[0] == 16

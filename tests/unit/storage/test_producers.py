@@ -165,7 +165,7 @@ def test_appending_below_the_known_sequences_is_an_assertion_error() -> None:
     append(producers, count=10)
 
     with pytest.raises(AssertionError):
-        producers.appended(header(P, sequence=10, count=2), 3, 1)
+        producers.appended(header(P, sequence=10, count=2), 3)
     with pytest.raises(AssertionError):
         producers.marker_appended(
             producer_id=P, producer_epoch=0, coordinator_epoch=0, aborted=True, offset=9, timestamp=1

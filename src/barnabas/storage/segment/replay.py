@@ -127,7 +127,7 @@ class Replay:
             if batch.is_control():
                 self._end_transaction(reader, batch)
             else:
-                self.producers.batch_appended(batch, batch.base_offset)
+                self.producers.appended(batch, batch.base_offset)
         self.producers.end_offset = end
 
     def _take_epoch(self, batch: Batch) -> None:
