@@ -17,6 +17,7 @@ from barnabas.protocol.stored.framing import encode_key, encode_value
 _NOT_YET: Final = object()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Refused(BarnabasError):
     """Raised by guards before any state has changed. Each API converts it to its own response."""
 
