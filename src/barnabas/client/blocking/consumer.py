@@ -1,16 +1,98 @@
-"""The blocking consumer: assignment and positions. See also reading.py and grouped.py."""
+"""The blocking consumer.
 
-from collections.abc import Callable, Iterable, Mapping
+Messages are taken from the loop in batches and buffered here until the user reads them. Buffered messages
+count as unread: position() and lag() refer to the next message the user gets, commit() commits what the user
+got, and every change of a position discards the buffer. Rebalance callbacks run in the user's thread, in the
+calls that read, unsubscribe or close (turns.py).
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.blocking.grouped import Grouped
-from barnabas.client.blocking.mirror import mirrored
+from barnabas.client.blocking.loop_thread import LoopThread
+from barnabas.client.blocking.mirror import mirrored, start_client
+from barnabas.client.blocking.turns import CallerTurns
 from barnabas.client.consumer.consumer import Consumer as AsyncConsumer
-from barnabas.client.errors import ClientError
+from barnabas.client.consumer.message import EndOfPartition, Message
+from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS
+from barnabas.client.errors import ClientError, Closed
+from barnabas.client.group.callbacks import Callback
+from barnabas.client.group.offsets import Committer, OffsetAndMetadata
+from barnabas.client.ports import ClientPorts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
 
 
-class Consumer(Grouped):
+class Consumer:
     """Started by the constructor, used by one thread; any thread may call close(), which ends a wait."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        /,
+        *,
+        ports: ClientPorts | None = None,
+        **named: object,
+    ) -> None:
+        self._thread, self._client = start_client(
+            "consumer", lambda: AsyncConsumer(settings, ports=ports, **named)
+        )
+        self._reader = self._client.reader
+        self._turns = self._thread.run(_new_turns(self._thread))
+        self._ahead: deque[Message] = deque()
+        # The last messages returned: not processed if the `with` block raises.
+        self._in_hand: list[Message] = []
+        # Buffered tables of arrow(): non-empty only after a wait was interrupted at its very end.
+        self._tables: deque[pa.Table | EndOfPartition] = deque()
+
+    # Close
+
+    def close(self) -> None:
+        """Commit if enable.auto.commit is set, leave the group, and end connections and thread."""
+        self._close(finished=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(finished=kind is None)
+
+    def _close(self, *, finished: bool) -> None:
+        if self._thread.closed:
+            return
+        self._turns.check("close()")
+
+        async def there() -> None:
+            if not finished:
+                self._ahead.extendleft(reversed(self._in_hand))
+            with suppress(ClientError):
+                await self._take_back()
+                self._reader.put_down()
+            await self._client.close()
+
+        try:
+            self._turns.run(there(), ends=True)
+        except Closed:
+            # Another thread has closed it.
+            return
+        finally:
+            self._thread.close()
+
+    # Manual assignment
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._look(lambda: self._client.assignment)
 
     def assign(self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None) -> None:
         """Assign exactly these partitions. Those that were assigned before keep their positions.
@@ -38,6 +120,125 @@ class Consumer(Grouped):
         """Remove all partitions from the assignment."""
         self._after_taking_back(self._client.unassign)
 
+    # Subscription
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: "re.Pattern[str] | str | None" = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """Subscribe to topics by name or pattern.
+
+        The callbacks run in the calling thread, during calls that read, unsubscribe or close.
+        """
+        self._turns.check("subscribe()")
+        wrapped = self._turns.wrapped
+        self._turns.run(
+            self._client.subscribe(
+                topics,
+                pattern=pattern,
+                on_assigned=wrapped(on_assigned),
+                on_revoked=wrapped(on_revoked),
+                on_lost=wrapped(on_lost),
+            )
+        )
+
+    def unsubscribe(self) -> None:
+        """Revoke all partitions, with on_revoked, and leave the group."""
+        self._turns.check("unsubscribe()")
+
+        async def there() -> None:
+            await self._take_back()
+            self._reader.put_down()
+            await self._client.unsubscribe()
+
+        self._turns.run(there(), ends=True)
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        return self._look(lambda: self._client.subscription)
+
+    # Reading
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Message:
+        """Wait for the next message. Iteration ends when the consumer is closed."""
+        if not self._ahead or self._reader.slow or self._thread.closed:
+            try:
+                self._turns.check("reading")
+                self._turns.run(self._fetch(None, None))
+            except Closed:
+                raise StopIteration from None
+        message = self._ahead.popleft()
+        self._reader.visits += 1
+        self._in_hand = [message]
+        return message
+
+    def batch(self, max_records: int | None = None, timeout_ms: float | None = None) -> list[Message]:
+        """Wait for messages, return up to max_records (default: max.poll.records); [] after the timeout."""
+        most = self._client.settings.max_poll_records if max_records is None else max(1, max_records)
+        if not self._ahead or self._reader.slow or self._thread.closed:
+            self._turns.check("reading")
+            # A round trip to the loop costs more than a message: fetch more for small batches.
+            self._turns.run(self._fetch(max(most, self._client.settings.max_poll_records), timeout_ms))
+        self._reader.visits += 1
+        self._in_hand = [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
+        return self._in_hand
+
+    def batches(self, max_records: int | None = None) -> Iterator[list[Message]]:
+        """Yield batch() results until the consumer is closed."""
+        while True:
+            try:
+                found = self.batch(max_records)
+            except Closed:
+                return
+            yield found
+
+    async def _fetch(self, most: int | None, timeout_ms: float | None) -> None:
+        if self._tables or self._ahead:
+            # The group waits for this reader, which must not keep unread messages.
+            await self._take_back()
+        # Stored by the loop itself, so that an interrupted wait loses nothing.
+        self._ahead.extend(await self._client.batch(most, timeout_ms))
+
+    def arrow(
+        self,
+        *,
+        max_rows: int = TABLE_ROWS,
+        max_bytes: int = TABLE_BYTES,
+        views: bool = False,
+        timeout_ms: float | None = None,
+    ) -> "Generator[pa.Table | EndOfPartition]":
+        """Yield Arrow tables until the consumer is closed: see Reader.arrow()."""
+        tables = self._client.arrow(
+            max_rows=max_rows, max_bytes=max_bytes, views=views, timeout_ms=timeout_ms
+        )
+
+        async def fetch() -> None:
+            self._tables.append(await anext(tables))
+
+        self._thread.run(self._take_back())
+        try:
+            while True:
+                if not self._tables:
+                    try:
+                        self._turns.check("reading")
+                        self._turns.run(fetch())
+                    except (StopAsyncIteration, Closed):
+                        return
+                yield self._tables.popleft()
+        finally:
+            if not self._thread.closed:
+                self._thread.run(tables.aclose())  # type: ignore[attr-defined]
+
+    # Positions
+
     def seek(self, tp: tuple[str, int], offset: int, *, until: int | None = None) -> None:
         """Continue at this offset; with `until`, stop fetching at that one."""
         self._after_taking_back(lambda: self._client.seek(tp, offset, until=until))
@@ -58,12 +259,18 @@ class Consumer(Grouped):
         """Do not read partitions until resume() (default: all partitions)."""
         self._after_taking_back(lambda: self._client.pause(*tps))
 
-    def _after_taking_back(self, change: Callable[[], None]) -> None:
-        async def there() -> None:
-            await self._take_back()
-            change()
+    def resume(self, *tps: tuple[str, int]) -> None:
+        """Read partitions again, also those that an error stopped (default: all partitions)."""
+        self._look(lambda: self._client.resume(*tps))
 
-        self._thread.run(there())
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        return self._look(lambda: self._client.paused)
+
+    @property
+    def stopped(self) -> Mapping[TopicPartition, ClientError]:
+        """The partitions stopped by an error."""
+        return self._look(lambda: self._client.stopped)
 
     def position(self, tp: tuple[str, int]) -> int:
         """Return the offset of the next message; wait until it is known, at most default.api.timeout.ms."""
@@ -85,28 +292,95 @@ class Consumer(Grouped):
     def _first_ahead(self, tp: tuple[str, int]) -> int | None:
         return next((each.offset for each in self._ahead if each.tp == tp), None)
 
-    def resume(self, *tps: tuple[str, int]) -> None:
-        """Read partitions again, also those that an error stopped (default: all partitions)."""
-        self._look(lambda: self._client.resume(*tps))
+    @property
+    def held_bytes(self) -> int:
+        """Bytes fetched but not read yet."""
+        return self._look(lambda: self._client.held_bytes)
+
+    # Offsets of partitions
 
     beginning_offsets = mirrored(AsyncConsumer.beginning_offsets)
     end_offsets = mirrored(AsyncConsumer.end_offsets)
     offsets_for_times = mirrored(AsyncConsumer.offsets_for_times)
 
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        return self._look(lambda: self._client.assignment)
+    # Committed offsets
+
+    def commit(self, offsets: Mapping[tuple[str, int], int | OffsetAndMetadata] | None = None) -> None:
+        """Commit the positions after all messages returned so far, or the given offsets."""
+        is_calling = self._turns.is_calling
+
+        async def there() -> None:
+            wanted = offsets if offsets is not None else self._delivered()
+            if is_calling:
+                # The group waits for the callback, so the commit must not wait for the group.
+                async with self._client.calling():
+                    await self._client.commit(wanted)
+            else:
+                await self._client.commit(wanted)
+
+        self._thread.run(there())
 
     @property
-    def paused(self) -> frozenset[TopicPartition]:
-        return self._look(lambda: self._client.paused)
+    def delivered(self) -> Mapping[tuple[str, int], int | OffsetAndMetadata]:
+        """The offsets that commit() would commit: the position after the last message of each partition."""
+        return self._look(self._delivered)
 
-    @property
-    def stopped(self) -> Mapping[TopicPartition, ClientError]:
-        """The partitions stopped by an error."""
-        return self._look(lambda: self._client.stopped)
+    def _delivered(self) -> Mapping[tuple[str, int], int | OffsetAndMetadata]:
+        at, ahead = self._client.delivered, self._firsts()
+        return {tp: OffsetAndMetadata(ahead[tp]) if tp in ahead else one for tp, one in at.items()}
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes fetched but not read yet."""
-        return self._look(lambda: self._client.held_bytes)
+    def group_metadata(self) -> Committer:
+        """Return group, generation and member id, which a transaction needs to commit offsets."""
+        return self._look(self._client.group_metadata)
+
+    def committed(self, tps: Iterable[tuple[str, int]]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the group's committed offset of each partition, assigned or not; None if there is none."""
+        return self._thread.run(self._client.committed(tps))
+
+    # The buffer
+
+    def _after_taking_back(self, change: Callable[[], None]) -> None:
+        async def there() -> None:
+            await self._take_back()
+            change()
+
+        self._thread.run(there())
+
+    async def _take_back(self) -> None:
+        """Discard the buffer, and move positions back to its first message of each partition."""
+        firsts = self._firsts()
+        self._tables.clear()
+        self._ahead.clear()
+        for tp, offset in firsts.items():
+            self._client.go_back(tp, offset)
+
+    def _firsts(self) -> dict[TopicPartition, int]:
+        """Return the first buffered offset of each partition."""
+        firsts: dict[TopicPartition, int] = {}
+        for table in self._tables:
+            for tp, offset in _firsts_of(table):
+                firsts.setdefault(tp, offset)
+        for message in self._ahead:
+            firsts.setdefault(message.tp, message.offset)
+        return firsts
+
+    def _look(self, there: Callable[[], T]) -> T:
+        async def look() -> T:
+            return there()
+
+        return self._thread.run(look())
+
+
+async def _new_turns(thread: LoopThread) -> CallerTurns:
+    return CallerTurns(thread)
+
+
+def _firsts_of(table: "pa.Table | EndOfPartition") -> list[tuple[TopicPartition, int]]:
+    """Return the first offset of each partition in a table."""
+    if isinstance(table, EndOfPartition):
+        return [(table.tp, table.offset)]
+    columns = (table.column(name).to_pylist() for name in ("topic", "partition", "offset"))
+    firsts: dict[TopicPartition, int] = {}
+    for topic, partition, offset in zip(*columns, strict=True):
+        firsts.setdefault(TopicPartition(topic, partition), offset)
+    return list(firsts.items())

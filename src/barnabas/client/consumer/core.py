@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
@@ -13,8 +14,9 @@ from barnabas.client.consumer.gate import Gate, Visitor
 from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.client.consumer.positions import UNKNOWN, Assigned, Doubt, Positions
 from barnabas.client.consumer.settings import ConsumerSettings
-from barnabas.client.deadline import Backoff
-from barnabas.client.errors import ClientError, UnknownTopic
+from barnabas.client.deadline import Backoff, Deadline
+from barnabas.client.errors import ClientError, RequestTimedOut, UnknownTopic
+from barnabas.client.metadata import TopicMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +78,23 @@ class Core:
         fetcher = self.fetchers.get(node)
         if fetcher is not None:
             fetcher.poke()
+
+    def wake_readers(self) -> None:
+        """Wake all readers, because nothing more is fetched."""
+        for visitor in self.gate.visitors:
+            visitor.slow = True
+        self.news.set()
+        self.found.set()
+
+    async def wait_for_positions(self, deadline: Deadline, tp: TopicPartition) -> None:
+        """Wait until a position becomes known; RequestTimedOut for `tp` at the deadline."""
+        self.found.clear()
+        try:
+            async with asyncio.timeout_at(deadline.at):
+                await self.found.wait()
+        except TimeoutError:
+            late = RequestTimedOut(f"position of {tp}", "the cluster", deadline.timeout_ms)
+            raise late from self.cluster.last_failure
 
     def changed(self) -> None:
         """Positions, pauses or leaders changed: wake everything."""
@@ -157,6 +176,21 @@ class Core:
         self.delivery.settle_in(self.positions)
         return [one for one in self.positions if one not in before]
 
+    def reset_positions(self, ones: Iterable[Assigned]) -> None:
+        """Apply auto.offset.reset to partitions without a position."""
+        reset_to = self.settings.reset_to(self.cluster.ports.clock.now_ms())
+        for one in ones:
+            one.move_by(reset_to)
+
+    def retry_stopped(self, one: Assigned) -> None:
+        """Continue a partition that an error stopped, at its position."""
+        position, epoch = self.delivery.position_of(one)
+        self.delivery.drop(one)
+        if position is None:
+            self.reset_positions([one])
+        else:
+            one.move_to(position, epoch)
+
     # Delivered messages
 
     def delivered(self, visitor: Visitor | None = None) -> dict[TopicPartition, tuple[int, int]]:
@@ -224,3 +258,19 @@ class Core:
         if str(error) not in map(str, self.complaints):
             self.complaints.append(error)
             self.news.set()
+
+
+def topic_ids_of(
+    tps: Iterable[TopicPartition], topics: Mapping[str, TopicMetadata], *, expected: Mapping[str, Uuid]
+) -> dict[TopicPartition, Uuid]:
+    """Return the topic id of each partition; UnknownTopic, or TopicRecreated if another one is expected."""
+    ids: dict[TopicPartition, Uuid] = {}
+    for tp in tps:
+        if tp.partition not in range(len(topics[tp.topic].partitions)):
+            raise UnknownTopic(about=f"partition {tp}")
+        ids[tp] = topics[tp.topic].topic_id
+        meant = expected.get(tp.topic, ids[tp])
+        # Brokers before Kafka 2.8 have no topic ids.
+        if meant != ids[tp] and ids[tp] != ZERO_UUID:
+            raise TopicRecreated(tp, meant, ids[tp])
+    return ids
