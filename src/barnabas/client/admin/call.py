@@ -45,6 +45,7 @@ _ANSWERS: Final = frozenset(
 )
 
 Outcome: TypeAlias = V | ClientError
+TopicPartitionLike: TypeAlias = TopicPartition | tuple[str, int]
 
 
 class PartlyRefused(SomeRefused):
@@ -237,6 +238,14 @@ def all_of(outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
     if errors:
         raise PartlyRefused(errors, done)
     return done
+
+
+def all_of_group(group: str, outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
+    """Return all values. Raise an error of the whole group once instead of per item."""
+    for outcome in outcomes.values():
+        if isinstance(outcome, Refused) and outcome.about == f"group {group}":
+            raise outcome
+    return all_of(outcomes)
 
 
 def name_of(key: Hashable) -> str:

@@ -46,7 +46,7 @@ class FeatureUpdate:
     type: UpgradeType = UpgradeType.UPGRADE
 
 
-async def describe(call: Call, broker: int | None) -> FeaturesDescription:
+async def describe_features(call: Call, broker: int | None) -> FeaturesDescription:
     def make(spoken: Spoken) -> object:
         spoken.needs(_FEATURES_FROM, "features")
         return ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=_CLIENT_VERSION)
@@ -69,7 +69,7 @@ async def describe(call: Call, broker: int | None) -> FeaturesDescription:
     return await call.single("API_VERSIONS", attempt)
 
 
-async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_only: bool) -> None:
+async def update_features(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_only: bool) -> None:
     """Update features, all or none."""
     version = 0
 

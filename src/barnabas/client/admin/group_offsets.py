@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged
+from barnabas.client.admin.call import Call, Outcome, Spoken, TopicPartitionLike, check, judged
 from barnabas.client.admin.coordinators import ask_coordinators, coordinator_of
 from barnabas.client.admin.leaders import by_topic
 from barnabas.client.errors import Refused, refused
@@ -46,14 +46,17 @@ class CommittedOffset:
 # Fetch
 
 
-async def fetch(
-    call: Call, wanted: Mapping[str, Iterable[TopicPartition] | None], *, require_stable: bool
+async def fetch_offsets(
+    call: Call, wanted: Mapping[str, Iterable[TopicPartitionLike] | None], *, require_stable: bool
 ) -> dict[str, Outcome[dict[TopicPartition, CommittedOffset | None]]]:
     """Return the committed offsets of each group, of all (None) or some partitions; None: not committed.
 
     With `require_stable`, wait for open transactions that contain offsets of a partition.
     """
-    topics = {group: None if tps is None else by_topic(tps) for group, tps in wanted.items()}
+    topics = {
+        group: None if tps is None else by_topic(TopicPartition(*tp) for tp in tps)
+        for group, tps in wanted.items()
+    }
 
     async def ask(node: Node, share: list[str]) -> dict[str, Outcome[dict[TopicPartition, Any]]]:
         version = (await call.connection(node.id)).version_of(ApiKey.OFFSET_FETCH)
@@ -129,7 +132,7 @@ def _committed(row: Any) -> CommittedOffset | None:
 # Commit
 
 
-async def commit(
+async def commit_offsets(
     call: Call, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> dict[TopicPartition, Outcome[None]]:
     async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[None]]:
@@ -164,7 +167,7 @@ def _row(partition: int, committed: CommittedOffset) -> OffsetCommitRequestParti
 # Delete
 
 
-async def delete(
+async def delete_offsets(
     call: Call, group: str, tps: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Outcome[None]]:
     async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[None]]:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
-from barnabas.client.admin import offsets
 from barnabas.client.admin.call import Call, Outcome, Spoken, check
 from barnabas.client.admin.leaders import shares_of
+from barnabas.client.admin.records import OffsetSpec, list_offsets
 from barnabas.client.consumer.decode import BatchReader, reach
 from barnabas.client.errors import ClientError, Refused
 from barnabas.protocol.api_keys import ApiKey
@@ -78,8 +78,8 @@ async def _first_time(call: Call, leader: int, tp: TopicPartition, offset: int) 
 
 
 async def _start(call: Call, tp: TopicPartition) -> int | None:
-    spec = {tp: int(offsets.OffsetSpec.EARLIEST)}
-    outcome = (await offsets.list_offsets(call, spec, isolation="read_uncommitted"))[tp]
+    spec = {tp: int(OffsetSpec.EARLIEST)}
+    outcome = (await list_offsets(call, spec, isolation="read_uncommitted"))[tp]
     if isinstance(outcome, ClientError):
         raise outcome
     return outcome.offset

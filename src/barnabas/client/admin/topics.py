@@ -1,6 +1,6 @@
 """Topics: CreateTopics, DeleteTopics, CreatePartitions, and listing with Metadata.
 
-Any broker forwards requests for the controller. Descriptions are in describing.py.
+Any broker forwards requests for the controller. Descriptions are in topic_descriptions.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,7 +86,7 @@ class TopicListing:
 # Create
 
 
-async def create(
+async def create_topics(
     call: Call, topics: Iterable[NewTopic], *, validate_only: bool
 ) -> dict[str, Outcome[CreatedTopic]]:
     new = list(topics)
@@ -147,7 +147,7 @@ def _created(entry: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTo
 # Delete
 
 
-async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[None]]:
+async def delete_topics(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[None]]:
     async def attempt(pending: list[Topic]) -> dict[Topic, Outcome[None]]:
         names = [topic for topic in pending if isinstance(topic, str)]
         ids = [topic for topic in pending if not isinstance(topic, str)]
@@ -224,7 +224,7 @@ def _grown(name: str, new: NewPartitions) -> CreatePartitionsTopic:
 # List
 
 
-async def list_all(call: Call, *, internal: bool) -> dict[str, TopicListing]:
+async def list_topics(call: Call, *, internal: bool) -> dict[str, TopicListing]:
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
     async def attempt() -> dict[str, TopicListing]:

@@ -17,9 +17,8 @@ from barnabas.client.admin.configs import (
     topic_resource,
 )
 from barnabas.client.admin.leaders import by_topic
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.errors import ConnectionLost, Refused, UnknownTopic
-from barnabas.client.settings import parse_settings_of
+from barnabas.client.settings import AdminSettings, parse_settings_of
 from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.error_codes import ErrorCode
 

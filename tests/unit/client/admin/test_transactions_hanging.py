@@ -9,7 +9,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.call import PartlyRefused
 from barnabas.client.admin.records import ProducerDescription
-from barnabas.client.admin.transactions_hanging import (
+from barnabas.client.admin.transactions import (
     BATCH_MAX,
     MAX_TIMEOUT_MS,
     SearchProgress,

@@ -59,7 +59,7 @@ class TopicDescription:
     operations: frozenset[AclOperation] | None
 
 
-async def describe(
+async def describe_topics(
     call: Call, topics: Iterable[Topic] | None, *, operations: bool, page_partitions: int
 ) -> dict[Topic, Outcome[TopicDescription]]:
     """Describe topics by name or id; None: all topics."""
