@@ -21,8 +21,8 @@ from barnabas.client.consumer.consumer import Consumer as AsyncConsumer
 from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS
 from barnabas.client.errors import ClientError, Closed
-from barnabas.client.group.callbacks import Callback
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata
+from barnabas.client.group.session import Callback
 from barnabas.client.ports import ClientPorts
 
 if TYPE_CHECKING:

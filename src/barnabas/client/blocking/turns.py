@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.loop_thread import LoopThread
-from barnabas.client.group.callbacks import Callback
 from barnabas.client.group.errors import InCallback
+from barnabas.client.group.session import Callback
 
 T = TypeVar("T")
 _Tps = frozenset[TopicPartition]

@@ -24,10 +24,10 @@ from barnabas.client.consumer.upkeep import Upkeep
 from barnabas.client.deadline import Deadline
 from barnabas.client.ending import to_its_end
 from barnabas.client.errors import ClientError, Closed
-from barnabas.client.group.callbacks import Callback, Callbacks
 from barnabas.client.group.errors import AssignedOtherwise, InCallback, NoGroup
 from barnabas.client.group.member import Member
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata, offsets_given
+from barnabas.client.group.session import Callback, Callbacks
 from barnabas.client.group.topics import subscription_of
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.ports import ClientPorts

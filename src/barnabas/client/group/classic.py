@@ -8,26 +8,37 @@ leader takes away, and then the group rebalances once more. (KIP-429)
 """
 
 from enum import Enum, auto
+from typing import Final
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
-from barnabas.client.group.assignors.assignor import ASSIGNORS, Shares
-from barnabas.client.group.classic_requests import NOBODY, ClassicRequests
+from barnabas.client.group.assignors import ASSIGNORS, Shares
 from barnabas.client.group.effects import Divide, Effect, Fail, Give, SendJoin, SendSync, Stay, TakeAway
 from barnabas.client.group.errors import GroupFailed, group_failed
 from barnabas.client.group.settings import GroupSettings
 from barnabas.client.group.subscription import (
     NO_GENERATION,
+    PROTOCOL_TYPE,
     Subscription,
     decode_assignment,
     decode_subscription,
+    encode_assignment,
+    encode_subscription,
 )
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
     JoinGroupResponse,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+
+NOBODY: Final = ""
 
 
 class Phase(Enum):
@@ -44,9 +55,24 @@ class Phase(Enum):
     FAILED = auto()
 
 
-class ClassicMembership(ClassicRequests):
+class ClassicMembership:
     def __init__(self, settings: GroupSettings, group_id: str, rack: str | None) -> None:
-        super().__init__(settings, group_id, rack)
+        self._settings = settings
+        self._group_id = group_id
+        self._rack = rack
+        self._assignors = [ASSIGNORS[name] for name in settings.assignors]
+        # All assignors must be cooperative: the group chooses one after all members have joined.
+        self.cooperative: Final = all(each.cooperative for each in self._assignors)
+        self.topics: frozenset[str] = frozenset()
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self.member_id = NOBODY
+        self.generation = NO_GENERATION
+        # The reason sent with JoinGroup.
+        self._reason: str | None = "first join"
+        self._protocol: str | None = None
+        self._shares: Shares = {}
+        # The last assignment, even if revoked: sticky assignors use it.
+        self._had: tuple[frozenset[TopicPartition], int] = (frozenset(), NO_GENERATION)
         self.phase = Phase.PREPARING
         self.is_leader = False
         # Number of times the membership was lost: work started before is invalid.
@@ -266,8 +292,63 @@ class ClassicMembership(ClassicRequests):
         self.phase, self._reason = Phase.FAILED, None
         return False
 
+    # Requests
+
+    def _join(self) -> JoinGroupRequest:
+        protocols = [
+            JoinGroupRequestProtocol(
+                name=each.name,
+                metadata=encode_subscription(
+                    Subscription(
+                        topics=self.topics,
+                        owned=self.owned,
+                        generation=self.generation,
+                        user_data=each.user_data(*self._had),
+                        rack=self._rack,
+                    )
+                ),
+            )
+            for each in self._assignors
+        ]
+        return JoinGroupRequest(
+            group_id=self._group_id,
+            session_timeout_ms=self._settings.session_timeout_ms,
+            rebalance_timeout_ms=self._settings.max_poll_interval_ms,
+            member_id=self.member_id,
+            group_instance_id=self._settings.group_instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=protocols,
+            reason=self._reason,
+        )
+
+    def _sync(self) -> SyncGroupRequest:
+        return SyncGroupRequest(
+            group_id=self._group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self._settings.group_instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=self._protocol,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(share))
+                for member, share in self._shares.items()
+            ],
+        )
+
     def heartbeat(self) -> HeartbeatRequest | None:
         """Return a heartbeat; None without a generation and while a join waits at the broker."""
         if self.is_lost or self.phase in (Phase.JOINING, Phase.FAILED):
             return None
-        return self._heartbeat()
+        return HeartbeatRequest(
+            group_id=self._group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self._settings.group_instance_id,
+        )
+
+    def leave(self, reason: str) -> LeaveGroupRequest | None:
+        """Build LeaveGroup; None without a member id, and for static members, which may come back."""
+        if self.member_id == NOBODY or self._settings.group_instance_id is not None:
+            return None
+        member = MemberIdentity(member_id=self.member_id, reason=reason)
+        return LeaveGroupRequest(group_id=self._group_id, members=[member])

@@ -16,13 +16,16 @@ from barnabas.client.nodes import MAIN_LANE
 from barnabas.client.shared import SharedWork
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
+from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest, LeaveGroupRequest
+from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
 logger = logging.getLogger(__name__)
 
 # A join waits at the broker for the other members, and would block requests behind it.
 JOIN_LANE: Final = "group"
-_SEVERAL_FROM: Final = 4
+_SEVERAL_KEYS_FROM: Final = 4
+# LeaveGroup names several members.
+_SEVERAL_MEMBERS_FROM: Final = 3
 _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -86,6 +89,19 @@ class Coordinator:
             self._forget(node, error)
             raise
 
+    async def send_leave(self, request: LeaveGroupRequest | ConsumerGroupHeartbeatRequest) -> None:
+        """Leave the group, best effort: otherwise the broker removes the member after its session timeout."""
+        try:
+            if isinstance(request, LeaveGroupRequest):
+                version = await self.version_of(ApiKey.LEAVE_GROUP)
+                if version < _SEVERAL_MEMBERS_FROM:
+                    request = LeaveGroupRequest(
+                        group_id=request.group_id, member_id=request.members[0].member_id, members=[]
+                    )
+            await self.ask(request)
+        except ClientError as error:
+            logger.info("leave request failed error=%s", error)
+
     def check(self, code: int) -> None:
         """Forget the coordinator if the code says that it has moved."""
         if code in _MOVED and self._node is not None:
@@ -104,14 +120,14 @@ class Coordinator:
     async def _ask_around(self) -> int:
         connection = await self._cluster.any_connection()
         version = connection.version_of(ApiKey.FIND_COORDINATOR)
-        if version >= _SEVERAL_FROM:
+        if version >= _SEVERAL_KEYS_FROM:
             request = FindCoordinatorRequest(coordinator_keys=[self._group_id])
         else:
             request = FindCoordinatorRequest(key=self._group_id)
         timeout_ms = self._cluster.settings.request_timeout_ms
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
         # Before version 4 the response itself describes the group.
-        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
+        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_KEYS_FROM else answer
         if entry is None:
             raise BrokerUnavailable(
                 [connection.address], f"its response has no entry for group {self._group_id}"

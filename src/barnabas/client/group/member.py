@@ -14,19 +14,15 @@ from barnabas.client.consumer.gate import Visitor
 from barnabas.client.consumer.positions import Assigned
 from barnabas.client.deadline import Deadline, retry
 from barnabas.client.errors import Refused
-from barnabas.client.group.beginnings import Beginnings
-from barnabas.client.group.callbacks import Callbacks
 from barnabas.client.group.classic import ClassicMembership
-from barnabas.client.group.commits import Commits
+from barnabas.client.group.committed_offsets import Commits, StartPositions
 from barnabas.client.group.coordinator import Coordinator
-from barnabas.client.group.heartbeats import beat_classic, beat_modern, watch_readers
-from barnabas.client.group.leaving import send_leave
 from barnabas.client.group.modern import ConsumerMembership
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata, fetch_committed
-from barnabas.client.group.session import Session
+from barnabas.client.group.session import Callbacks, Session
+from barnabas.client.group.session_tasks import TopicWatch, beat_classic, beat_modern, watch_readers
 from barnabas.client.group.settings import CONSUMER
 from barnabas.client.group.subscription import NO_GENERATION
-from barnabas.client.group.topic_watch import TopicWatch
 from barnabas.client.group.topics import Wanted, re2_of
 
 logger = logging.getLogger(__name__)
@@ -44,7 +40,7 @@ class Member:
         self._on_crash = on_crash
         self._coordinator = Coordinator(core.cluster, group_id)
         self._commits = Commits(core, self._coordinator, self)
-        self._beginnings = Beginnings(core, self._coordinator, lambda: self._reader)
+        self._beginnings = StartPositions(core, self._coordinator, lambda: self._reader)
         # Tasks that live as long as the consumer, and as long as the subscription.
         self._tasks = Tasks(on_crash)
         self._session_tasks = Tasks(on_crash)
@@ -156,7 +152,7 @@ class Member:
             self._core.changed()
         request = session.membership.leave(reason)
         if request is not None and not lost:
-            await send_leave(self._coordinator, request)
+            await self._coordinator.send_leave(request)
 
     # Committing
 

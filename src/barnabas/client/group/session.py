@@ -1,24 +1,23 @@
 """Drives the membership of one subscription: carries out its effects, in order.
 
 The membership (classic.py, modern.py) decides; the session acts and reports the results. Heartbeats
-(heartbeats.py) and the topic watch (topic_watch.py) run concurrently and may change the next effect: see
-stir().
+and the topic watch (session_tasks.py) run concurrently and may change the next effect: see stir().
 """
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.values import value
 from barnabas.client.consumer.core import Core
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable
-from barnabas.client.group.assignors.assignor import ASSIGNORS
-from barnabas.client.group.beginnings import Beginnings
-from barnabas.client.group.callbacks import Callbacks
+from barnabas.client.group.assignors import ASSIGNORS
 from barnabas.client.group.classic import ClassicMembership
-from barnabas.client.group.commits import Commits
+from barnabas.client.group.committed_offsets import Commits, StartPositions
 from barnabas.client.group.coordinator import JOIN_LANE, Coordinator, Pace
 from barnabas.client.group.effects import (
     Divide,
@@ -31,15 +30,55 @@ from barnabas.client.group.effects import (
     Stay,
     TakeAway,
 )
+from barnabas.client.group.errors import CallbackFailed
 from barnabas.client.group.modern import ConsumerMembership
 from barnabas.client.group.topics import Wanted, names_of, partition_counts, topics_of
 
 logger = logging.getLogger(__name__)
 
+# Sync or async.
+Callback: TypeAlias = Callable[[frozenset[TopicPartition]], Awaitable[None] | None]
+
 # Kafka's margin for JoinGroup and SyncGroup beyond the rebalance timeout.
 _JOIN_MORE_MS: Final = 5_000
 # Longest wait for metadata of assigned topics; later the fetch waits for it.
 _METADATA_MS: Final = 5_000
+
+
+@value(kw_only=True)
+class Callbacks:
+    """Rebalance callbacks of the user."""
+
+    on_assigned: Callback | None = None
+    on_revoked: Callback | None = None
+    # Without on_lost, lost partitions are passed to on_revoked, as in Kafka's consumer.
+    on_lost: Callback | None = None
+
+    async def assigned(self, core: Core, tps: frozenset[TopicPartition]) -> None:
+        await _call(core, "on_assigned", self.on_assigned, tps)
+
+    async def revoked(self, core: Core, tps: frozenset[TopicPartition]) -> None:
+        await _call(core, "on_revoked", self.on_revoked, tps)
+
+    async def lost(self, core: Core, tps: frozenset[TopicPartition]) -> None:
+        if self.on_lost is None:
+            await self.revoked(core, tps)
+        else:
+            await _call(core, "on_lost", self.on_lost, tps)
+
+
+async def _call(core: Core, which: str, callback: Callback | None, tps: frozenset[TopicPartition]) -> None:
+    if callback is None:
+        return
+    try:
+        async with core.gate.calling():
+            result = callback(tps)
+            if inspect.isawaitable(result):
+                await result
+    except Exception as error:
+        # Errors of user code must not block the group.
+        logger.warning("rebalance callback failed callback=%s error=%r", which, error)
+        core.complain(CallbackFailed(which, error))
 
 
 class Session:
@@ -68,7 +107,10 @@ class Session:
         self._pace = Pace(core.cluster)
 
     def attach(
-        self, commits: Commits, beginnings: Beginnings, start: Callable[[Coroutine[Any, Any, None]], object]
+        self,
+        commits: Commits,
+        beginnings: StartPositions,
+        start: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         """`start` starts tasks that end with the session."""
         self._commits = commits

@@ -1,20 +1,22 @@
-"""Commits offsets: manual commits retry until done, automatic ones are best effort.
+"""Committed offsets of a member: committing them, and starting new partitions at them.
 
-If a rebalance intervenes, a commit waits for its end and retries the partitions that the member still owns;
-CommitFailed names the others. In a rebalance callback it cannot wait, so it raises at once.
+Manual commits retry until done, automatic ones are best effort. If a rebalance intervenes, a commit waits for
+its end and retries the partitions that the member still owns; CommitFailed names the others. In a rebalance
+callback it cannot wait, so it raises at once.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.core import Core
+from barnabas.client.consumer.positions import Assigned
 from barnabas.client.deadline import Deadline
-from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable, refused
+from barnabas.client.errors import ClientError, Refused, RequestTimedOut, is_retriable, refused
 from barnabas.client.group.coordinator import Coordinator, Pace
 from barnabas.client.group.errors import CommitFailed, group_failed
-from barnabas.client.group.offsets import Committer, OffsetAndMetadata, send_commit
+from barnabas.client.group.offsets import Committer, OffsetAndMetadata, fetch_committed, send_commit
 from barnabas.protocol.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -155,3 +157,77 @@ class Commits:
             await self.commit(offsets, timeout_ms=timeout_ms)
         except ClientError as error:
             logger.warning("offset commit failed count=%d error=%s", len(offsets), error)
+
+
+class StartPositions:
+    """Finds the position of new partitions: the committed offset, otherwise auto.offset.reset."""
+
+    def __init__(self, core: Core, coordinator: Coordinator, reader: Callable[[], Committer]) -> None:
+        self._core = core
+        self._coordinator = coordinator
+        self._reader = reader
+
+    def wait_for(self, ones: Iterable[Assigned]) -> dict[TopicPartition, tuple[Assigned, int]]:
+        """Keep these partitions from being fetched until find() is done. A seek ends the wait."""
+        waiting = {}
+        for one in ones:
+            # Upkeep skips busy partitions; a seek starts a new generation and clears the flag.
+            one.busy = True
+            waiting[one.tp] = (one, one.generation)
+        return waiting
+
+    async def find(self, waiting: dict[TopicPartition, tuple[Assigned, int]]) -> None:
+        """Retry until each partition has a start offset or was moved or removed."""
+        pace = Pace(self._core.cluster)
+        while True:
+            waiting = {tp: each for tp, each in waiting.items() if self._core.is_current(*each)}
+            if not waiting:
+                return
+            try:
+                found = await fetch_committed(
+                    self._coordinator,
+                    self._reader(),
+                    waiting,
+                    require_stable=self._core.settings.read_committed,
+                )
+            except ClientError as error:
+                if not is_retriable(error) and not _is_transient(error):
+                    self._stop_all(waiting, error)
+                    return
+                await pace.wait()
+                continue
+            for tp, offset in found.items():
+                self._begin(*waiting[tp], offset)
+            self._core.changed()
+            waiting = {tp: each for tp, each in waiting.items() if isinstance(found[tp], Refused)}
+            if waiting:
+                await pace.wait()
+
+    def _begin(self, one: Assigned, generation: int, at: OffsetAndMetadata | Refused | None) -> None:
+        if not self._core.is_current(one, generation):
+            return
+        match at:
+            case Refused() as error:
+                # A retriable error (an open transaction may have pending commits) is tried again.
+                if not error.retriable:
+                    one.busy = False
+                    self._core.stop(one, error)
+            case None:
+                one.move_by(self._core.settings.reset_to(self._core.cluster.ports.clock.now_ms()))
+            case OffsetAndMetadata(offset=offset, leader_epoch=epoch):
+                one.move_to(offset, epoch)
+
+    def _stop_all(self, waiting: dict[TopicPartition, tuple[Assigned, int]], error: ClientError) -> None:
+        for one, generation in waiting.values():
+            if self._core.is_current(one, generation):
+                one.busy = False
+                self._core.stop(one, error)
+
+
+def _is_transient(error: ClientError) -> bool:
+    """Whether a membership error is worth a retry: the member's epoch may be updated soon."""
+    return isinstance(error, Refused) and error.code in (
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+    )

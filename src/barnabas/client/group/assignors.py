@@ -1,35 +1,93 @@
-"""sticky and cooperative-sticky: balance the assignment, and move as few partitions as possible.
+"""Assignors of classic groups, with Kafka's names and semantics. Pure.
 
-Balanced means that no member could take a partition from one that has two more. A partition claimed by two
-members belongs to the one with the later generation; with equal generations, to neither.
+Members of one group may run different clients, and the leader decides for all. Clients must agree on the
+name, the format and the guarantees (balance, stickiness); sticky assignors may differ in details. Racks are
+ignored.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
+from typing import Final, TypeAlias
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.group.assignors.order import in_order
+from barnabas.base.values import value
 from barnabas.client.group.subscription import (
     NO_GENERATION,
     Subscription,
     decode_generation,
     decode_previous,
+    encode_generation,
+    encode_previous,
 )
+
+# Members by id.
+Members: TypeAlias = Mapping[str, Subscription]
+# Partition counts; missing topics are not included.
+Counts: TypeAlias = Mapping[str, int]
+Shares: TypeAlias = dict[str, list[TopicPartition]]
+
+
+def in_order(members: Members) -> list[str]:
+    """Sort static members first, by instance id, because their member ids change with every restart."""
+
+    def key(member: str) -> tuple[bool, str]:
+        instance = members[member].instance_id
+        return (instance is None, member if instance is None else instance)
+
+    return sorted(members, key=key)
+
+
+def assign_range(members: Members, counts: Counts) -> Shares:
+    """Assign consecutive partitions of each topic separately.
+
+    The first members get one more if the count does not divide evenly. Topics with equal partition counts and
+    subscribers are assigned alike, so that records of one key reach the same member (co-partitioning).
+    """
+    ordered = in_order(members)
+    shares: Shares = {member: [] for member in ordered}
+    for topic in sorted(counts):
+        wanting = [member for member in ordered if topic in members[member].topics]
+        if not wanting:
+            continue
+        each, more = divmod(counts[topic], len(wanting))
+        first = 0
+        for place, member in enumerate(wanting):
+            after = first + each + (place < more)
+            shares[member] += [TopicPartition(topic, number) for number in range(first, after)]
+            first = after
+    return shares
+
+
+def assign_roundrobin(members: Members, counts: Counts) -> Shares:
+    """Assign the partitions of all topics in turn to the subscribed members."""
+    ordered = in_order(members)
+    shares: Shares = {member: [] for member in ordered}
+    wanted = set().union(*(members[member].topics for member in ordered))
+    turn = 0
+    for topic in sorted(wanted & counts.keys()):
+        for number in range(counts[topic]):
+            while topic not in members[ordered[turn % len(ordered)]].topics:
+                turn += 1
+            shares[ordered[turn % len(ordered)]].append(TopicPartition(topic, number))
+            turn += 1
+    return shares
+
+
+# sticky and cooperative-sticky balance the assignment, and move as few partitions as possible. Balanced means
+# that no member could take a partition from one that has two more. A partition claimed by two members belongs
+# to the one with the later generation; with equal generations, to neither.
+
 
 _Claims = dict[str, tuple[frozenset[TopicPartition], int]]
 
 
-def assign_sticky(
-    members: Mapping[str, Subscription], counts: Mapping[str, int]
-) -> dict[str, list[TopicPartition]]:
+def assign_sticky(members: Members, counts: Counts) -> Shares:
     """Eager members have revoked all partitions; their user data holds the last assignment."""
     return _assign(members, counts, {name: decode_previous(one.user_data) for name, one in members.items()})
 
 
-def assign_cooperative(
-    members: Mapping[str, Subscription], counts: Mapping[str, int]
-) -> dict[str, list[TopicPartition]]:
+def assign_cooperative(members: Members, counts: Counts) -> Shares:
     """Leave moving partitions unassigned in this round: the owner must revoke them first."""
     claims: _Claims = {}
     for name, one in members.items():
@@ -45,9 +103,7 @@ def assign_cooperative(
     }
 
 
-def _assign(
-    members: Mapping[str, Subscription], counts: Mapping[str, int], claims: _Claims
-) -> dict[str, list[TopicPartition]]:
+def _assign(members: Members, counts: Counts, claims: _Claims) -> Shares:
     ordered = in_order(members)
     wanting = {
         topic: takers
@@ -60,15 +116,13 @@ def _assign(
         _assign_equally(ordered, tps, owner)
     else:
         _assign_by_subscription(ordered, tps, wanting, owner)
-    shares: dict[str, list[TopicPartition]] = {member: [] for member in ordered}
+    shares: Shares = {member: [] for member in ordered}
     for tp in tps:
         shares[owner[tp]].append(tp)
     return shares
 
 
-def _owners(
-    members: Mapping[str, Subscription], claims: _Claims, tps: list[TopicPartition]
-) -> dict[TopicPartition, str]:
+def _owners(members: Members, claims: _Claims, tps: list[TopicPartition]) -> dict[TopicPartition, str]:
     """Return the last owner of each partition that still exists and that the owner still subscribes to."""
     there = set(tps)
     best: dict[TopicPartition, tuple[int, str | None]] = {}
@@ -142,3 +196,38 @@ def _assign_by_subscription(
                 load[taker] += 1
                 owner[tp] = taker
                 changed = True
+
+
+# The table of assignors
+
+
+@value(kw_only=True)
+class Assignor:
+    name: str
+    assign: Callable[[Members, Counts], Shares]
+    # Whether members keep their partitions during a rebalance.
+    cooperative: bool = False
+    # Encodes a member's user data from its last partitions and generation.
+    user_data: Callable[[Iterable[TopicPartition], int], bytes | None] = lambda tps, generation: None
+
+
+def _previous(tps: Iterable[TopicPartition], generation: int) -> bytes | None:
+    """As in Java: no user data before the first assignment."""
+    return None if generation == NO_GENERATION else encode_previous(tps, generation)
+
+
+def _generation(tps: Iterable[TopicPartition], generation: int) -> bytes | None:
+    return encode_generation(generation)
+
+
+ASSIGNORS: Final = {
+    each.name: each
+    for each in (
+        Assignor(name="range", assign=assign_range),
+        Assignor(name="roundrobin", assign=assign_roundrobin),
+        Assignor(name="sticky", assign=assign_sticky, user_data=_previous),
+        Assignor(
+            name="cooperative-sticky", assign=assign_cooperative, cooperative=True, user_data=_generation
+        ),
+    )
+}
