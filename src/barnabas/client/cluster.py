@@ -8,18 +8,20 @@ metadata.max.age.ms and when a leader turns out to be wrong.
 import asyncio
 import logging
 from collections.abc import Iterable
+from random import Random
 from typing import Any, Final
 
+from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.base.tasks import Tasks
+from barnabas.base.values import value
 from barnabas.client.connection import Connection, key_of
 from barnabas.client.deadline import Backoff, Deadline, retry
 from barnabas.client.errors import BrokerUnavailable, ClientError, Closed, NotKafka, refused
 from barnabas.client.interest import Interest
 from barnabas.client.metadata import Metadata, TopicMetadata
 from barnabas.client.nodes import MAIN_LANE, Nodes
-from barnabas.client.ports import ClientPorts, system_ports
 from barnabas.client.settings import ClientSettings, join_address, split_address
 from barnabas.client.shared import SharedWork
 from barnabas.protocol.error_codes import ErrorCode
@@ -27,6 +29,22 @@ from barnabas.protocol.messages.cluster import MetadataRequest, MetadataRequestT
 
 logger = logging.getLogger(__name__)
 _FINDING: Final = "finding"
+
+
+@value(kw_only=True)
+class ClientPorts:
+    """The clock and random number generator of a client, injected by simulations.
+
+    Sockets and timers come from the running event loop.
+    """
+
+    clock: Clock
+    rng: Random
+
+
+def system_ports() -> ClientPorts:
+    """Return the system clock and a new random number generator."""
+    return ClientPorts(clock=SystemClock(), rng=Random())
 
 
 class Cluster:
@@ -255,7 +273,7 @@ class Cluster:
                 failures, self.last_failure = 0, None
             except ClientError as error:
                 failures, self.last_failure = failures + 1, error
-                logger.info("metadata refresh failed error=%s", error, extra={"because": error})
+                logger.info("metadata refresh failed error=%s", error, extra={"error": error})
             if self._interest.has_forgotten:
                 # Leaders were reported as wrong after the request was sent.
                 self._wanted.set()

@@ -437,7 +437,7 @@ FIXED = {
             "",
             "Largest `max.in.flight.requests.per.connection` of an idempotent producer.",
         ),
-        Limit("client.consumer.streams", "STREAMS_MAX", "", "Streams of one consumer."),
+        Limit("client.consumer.reader", "STREAMS_MAX", "", "Streams of one consumer."),
         Limit(
             "client.admin.call",
             "UNKNOWN_MS_MAX",

@@ -32,8 +32,7 @@ from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate
 from barnabas.client.admin.records import IsolationLevel, ListedOffset, ProducerDescription
 from barnabas.client.admin.topic_descriptions import PAGE_PARTITIONS, TopicDescription
 from barnabas.client.admin.topics import DEFAULT, CreatedTopic, NewPartitions, NewTopic, Topic, TopicListing
-from barnabas.client.cluster import Cluster
-from barnabas.client.ports import ClientPorts
+from barnabas.client.cluster import ClientPorts, Cluster
 from barnabas.client.settings import AdminSettings, parse_settings_of
 
 if TYPE_CHECKING:

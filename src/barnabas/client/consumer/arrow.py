@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from barnabas.base.errors import Malformed
-from barnabas.client.consumer.arrived import Arrived
-from barnabas.client.consumer.delivery import Delivery, corrupt
+from barnabas.client.consumer.fetch_buffer import Delivery, corrupt
 from barnabas.client.consumer.message import EndOfPartition
-from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.positions import Arrived, Assigned
 from barnabas.records.column_walk import batch_size
 from barnabas.records.columns_read import MAX_UNPACKED, Fetched, column_schema, decode_fetched
 from barnabas.records.errors import DecompressedTooLarge

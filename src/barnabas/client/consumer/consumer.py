@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import Tasks
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import ClientPorts, Cluster
 from barnabas.client.consumer.core import Core, topic_ids_of
 from barnabas.client.consumer.message import Message
 from barnabas.client.consumer.offsets import OffsetAt, list_offsets
-from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS, Reader
+from barnabas.client.consumer.position_updates import Upkeep
+from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS, Reader, split
 from barnabas.client.consumer.settings import EARLIEST, LATEST, parse_consumer_settings
-from barnabas.client.consumer.streams import split
-from barnabas.client.consumer.upkeep import Upkeep
 from barnabas.client.deadline import Deadline
-from barnabas.client.ending import to_its_end
 from barnabas.client.errors import ClientError, Closed
 from barnabas.client.group.errors import AssignedOtherwise, InCallback, NoGroup
 from barnabas.client.group.member import Member
@@ -30,7 +28,7 @@ from barnabas.client.group.offsets import Committer, OffsetAndMetadata, offsets_
 from barnabas.client.group.session import Callback, Callbacks
 from barnabas.client.group.topics import subscription_of
 from barnabas.client.metadata import TopicMetadata
-from barnabas.client.ports import ClientPorts
+from barnabas.client.shared import to_its_end
 
 if TYPE_CHECKING:
     import pyarrow as pa

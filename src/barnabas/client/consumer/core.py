@@ -8,11 +8,11 @@ from typing import Final, Protocol
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.client.cluster import Cluster
-from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import TopicRecreated
-from barnabas.client.consumer.gate import Gate, Visitor
+from barnabas.client.consumer.fetch_buffer import Delivery
 from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.client.consumer.positions import UNKNOWN, Assigned, Doubt, Positions
+from barnabas.client.consumer.rebalance_barrier import Gate, Visitor
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.deadline import Backoff, Deadline
 from barnabas.client.errors import ClientError, RequestTimedOut, UnknownTopic

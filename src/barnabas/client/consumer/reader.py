@@ -7,13 +7,13 @@ cancelling a read loses nothing. A consumer has one reader, or those of streams(
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import NoArrow
-from barnabas.client.consumer.gate import Visitor
+from barnabas.client.consumer.fetch_buffer import Delivery, SplitDelivery
 from barnabas.client.consumer.message import Message
+from barnabas.client.consumer.rebalance_barrier import Visitor
 from barnabas.client.errors import Closed, RequestTimedOut
 from barnabas.client.group.errors import InCallback
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Default size of a table in rows or fetched bytes; tables may be slightly larger.
 TABLE_ROWS: int = 1_000_000
 TABLE_BYTES: int = 16 * 1024 * 1024
+STREAMS_MAX: Final = 1024
 
 
 class Reader(Visitor):
@@ -173,3 +174,22 @@ class Reader(Visitor):
             found += delivery.ready[delivery.at : stop]
             delivery.at = min(stop, len(delivery.ready))
         return found
+
+
+def split(core: Core, reader: Reader, count: int, check: Callable[[], Core]) -> list[Reader]:
+    """Split a consumer's reader into `count` readers."""
+    if not 1 <= count <= STREAMS_MAX:
+        raise ValueError(f"stream count {count} is out of range (1 to {STREAMS_MAX})")
+    before = reader.delivery
+    assert before is not None, "the consumer is not started"
+    readers = [Reader(check) for _ in range(count)]
+    for each in readers:
+        each.delivery = before.another()
+        each.seen_s = core.now_s()
+    for one in core.positions:
+        before.park(one)
+    core.delivery = SplitDelivery([each.delivery for each in readers if each.delivery is not None])
+    core.delivery.settle_in(core.positions)
+    core.gate.visitors[:] = readers
+    core.news.set()
+    return readers

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from barnabas.base.ids import TopicPartition, Uuid, format_uuid
 from barnabas.base.tasks import Tasks
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.gate import Visitor
 from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.rebalance_barrier import Visitor
 from barnabas.client.deadline import Deadline, retry
 from barnabas.client.errors import Refused
 from barnabas.client.group.classic import ClassicMembership

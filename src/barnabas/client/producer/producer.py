@@ -19,11 +19,9 @@ from contextlib import suppress
 from types import TracebackType
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
-from barnabas.client.deadline import Backoff, Deadline
-from barnabas.client.ending import close_timeout_ms, to_its_end
+from barnabas.client.cluster import ClientPorts, Cluster
+from barnabas.client.deadline import Backoff, Deadline, close_timeout_ms
 from barnabas.client.errors import ClientError, Closed, UnknownTopic
-from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.accumulator import BREATH
 from barnabas.client.producer.delivery import BatchDelivery, Delivered, Delivery, finished
 from barnabas.client.producer.errors import NotStarted, ProducerCrashed, TopicNotReady
@@ -32,6 +30,7 @@ from barnabas.client.producer.settings import producer_settings
 from barnabas.client.producer.table_calls import TableCalls
 from barnabas.client.producer.topic_queues import TopicQueues
 from barnabas.client.producer.transaction import TransactionCalls
+from barnabas.client.shared import to_its_end
 from barnabas.records.record import Header
 
 __all__ = ["BatchDelivery", "Delivered", "Delivery", "Producer"]

@@ -3,12 +3,11 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.consumer.arrived import Arrived
 from barnabas.client.consumer.arrow import Limits, TableMaker
 from barnabas.client.consumer.decode import reach
-from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import CorruptRecords
-from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.fetch_buffer import Delivery
+from barnabas.client.consumer.positions import Arrived, Assigned
 from barnabas.records.header import Codec, stamp
 from support.our_client.consumer_worlds import log_of
 from support.wire.requests import batch

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.consumer.session import FetchSession, SessionRequest, Wanted
+from barnabas.client.consumer.fetch_session import FetchSession, SessionRequest, Wanted
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.server.fetch.sessions import FetchSessions

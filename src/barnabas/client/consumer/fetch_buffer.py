@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from barnabas.base.errors import Malformed
-from barnabas.client.consumer.arrived import Arrived
 from barnabas.client.consumer.decode import claimed_next_offset
 from barnabas.client.consumer.errors import CorruptRecords
 from barnabas.client.consumer.message import EndOfPartition, Message
-from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.positions import Arrived, Assigned
 from barnabas.client.errors import ClientError
 
 _HEADER_SIZE: Final = 61
@@ -100,7 +99,7 @@ class Delivery:
         self.held[arrived.node] -= arrived.size
         self._on_room(arrived.node)
 
-    # Splitting: see streams.py
+    # Splitting: see SplitDelivery
 
     def another(self) -> "Delivery":
         """Return an empty Delivery with the same options and a shared byte count."""
@@ -275,3 +274,79 @@ def corrupt(one: Assigned, position: int, arrived: Arrived, at: int, error: Malf
         claimed = claimed_next_offset(arrived.data, at)
         beyond = claimed if claimed > position else None
     return CorruptRecords(one.tp, position, str(error), beyond)
+
+
+class SplitDelivery(Delivery):
+    """Passes fetched data on to the buffer of each partition's reader.
+
+    A partition belongs to one reader at a time, so its records are read in order. It moves to another reader
+    only during a change of the assignment, when no reader is processing messages.
+    """
+
+    def __init__(self, places: list[Delivery]) -> None:
+        self._places = places
+        self._homes: dict[Assigned, Delivery] = {}
+        # All buffers share one byte count.
+        self.held = places[0].held
+        for place in places:
+            place.held = self.held
+
+    def settle_in(self, ones: Iterable[Assigned]) -> None:
+        """Keep the readers of kept partitions, give new ones to the least loaded reader, and rebalance."""
+        assigned = list(ones)
+        known = self._homes
+        self._homes = {one: known[one] for one in assigned if one in known}
+        loads = dict.fromkeys(range(len(self._places)), 0)
+        numbers = {id(place): number for number, place in enumerate(self._places)}
+        for place in self._homes.values():
+            loads[numbers[id(place)]] += 1
+        for one in assigned:
+            least = min(loads, key=loads.__getitem__)
+            home = self._homes.get(one)
+            if home is not None and loads[numbers[id(home)]] - loads[least] < 2:
+                continue
+            if home is not None:
+                loads[numbers[id(home)]] -= 1
+            loads[least] += 1
+            self._move(one, home, self._places[least])
+
+    def _move(self, one: Assigned, before: Delivery | None, to: Delivery) -> None:
+        if before is not None:
+            before.park(one)
+        self._homes[one] = to
+        if not one.paused:
+            to.unpark(one)
+
+    def is_at(self, one: Assigned, delivery: Delivery | None) -> bool:
+        return self._homes.get(one) is delivery
+
+    def _home(self, one: Assigned) -> Delivery:
+        # A removed partition is still dropped once: any buffer will do.
+        return self._homes.get(one, self._places[0])
+
+    def arrive(self, one: Assigned, arrived: Arrived) -> None:
+        self._home(one).arrive(one, arrived)
+
+    def reach_end(self, one: Assigned) -> None:
+        self._home(one).reach_end(one)
+
+    def stop(self, one: Assigned, error: ClientError) -> None:
+        self._home(one).stop(one, error)
+
+    def drop(self, one: Assigned) -> None:
+        self._home(one).drop(one)
+
+    def park(self, one: Assigned) -> None:
+        self._home(one).park(one)
+
+    def unpark(self, one: Assigned) -> None:
+        self._home(one).unpark(one)
+
+    def shed(self, one: Assigned) -> None:
+        self._home(one).shed(one)
+
+    def spoil(self, one: Assigned, error: ClientError) -> None:
+        self._home(one).spoil(one, error)
+
+    def position_of(self, one: Assigned) -> tuple[int | None, int]:
+        return self._home(one).position_of(one)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from barnabas.client.consumer.delivery import Delivery
+from barnabas.client.consumer.fetch_buffer import Delivery
 from barnabas.client.consumer.message import Message
 
 
