@@ -14,7 +14,7 @@ from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.client.admin.call import Call, Outcome, Spoken, check
 from barnabas.client.admin.leaders import shares_of
 from barnabas.client.admin.records import OffsetSpec, list_offsets
-from barnabas.client.consumer.decode import BatchReader, reach
+from barnabas.client.consumer.decode import BatchReader, find_complete_batches
 from barnabas.client.errors import ClientError, Refused
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -120,7 +120,7 @@ def _read(tp: TopicPartition, entry: PartitionData, offset: int) -> tuple[int | 
     """Return the timestamp of the first record, or None, and the next offset."""
     data = bytes(entry.records or b"")
     try:
-        whole, _, _ = reach(data, 0, len(data))
+        whole, _, _ = find_complete_batches(data, 0, len(data))
         reader = BatchReader(tp.topic, tp.partition, data, 0, whole, offset, True, [])
         while not reader.done:
             found = reader.take(1)

@@ -49,7 +49,7 @@ class Consumer:
         self._turns = self._thread.run(_new_turns(self._thread))
         self._ahead: deque[Message] = deque()
         # The last messages returned: not processed if the `with` block raises.
-        self._in_hand: list[Message] = []
+        self._last_delivered: list[Message] = []
         # Buffered tables of arrow(): non-empty only after a wait was interrupted at its very end.
         self._tables: deque[pa.Table | EndOfPartition] = deque()
 
@@ -74,10 +74,10 @@ class Consumer:
 
         async def there() -> None:
             if not finished:
-                self._ahead.extendleft(reversed(self._in_hand))
+                self._ahead.extendleft(reversed(self._last_delivered))
             with suppress(ClientError):
                 await self._take_back()
-                self._reader.put_down()
+                self._reader.mark_processed()
             await self._client.close()
 
         try:
@@ -153,7 +153,7 @@ class Consumer:
 
         async def there() -> None:
             await self._take_back()
-            self._reader.put_down()
+            self._reader.mark_processed()
             await self._client.unsubscribe()
 
         self._turns.run(there(), ends=True)
@@ -169,27 +169,27 @@ class Consumer:
 
     def __next__(self) -> Message:
         """Wait for the next message. Iteration ends when the consumer is closed."""
-        if not self._ahead or self._reader.slow or self._thread.closed:
+        if not self._ahead or self._reader.must_poll or self._thread.closed:
             try:
                 self._turns.check("reading")
                 self._turns.run(self._fetch(None, None))
             except Closed:
                 raise StopIteration from None
         message = self._ahead.popleft()
-        self._reader.visits += 1
-        self._in_hand = [message]
+        self._reader.polls += 1
+        self._last_delivered = [message]
         return message
 
     def batch(self, max_records: int | None = None, timeout_ms: float | None = None) -> list[Message]:
         """Wait for messages, return up to max_records (default: max.poll.records); [] after the timeout."""
         most = self._client.settings.max_poll_records if max_records is None else max(1, max_records)
-        if not self._ahead or self._reader.slow or self._thread.closed:
+        if not self._ahead or self._reader.must_poll or self._thread.closed:
             self._turns.check("reading")
             # A round trip to the loop costs more than a message: fetch more for small batches.
             self._turns.run(self._fetch(max(most, self._client.settings.max_poll_records), timeout_ms))
-        self._reader.visits += 1
-        self._in_hand = [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
-        return self._in_hand
+        self._reader.polls += 1
+        self._last_delivered = [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
+        return self._last_delivered
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Message]]:
         """Yield batch() results until the consumer is closed."""

@@ -17,7 +17,7 @@ from barnabas.client.cluster import ClientPorts, Cluster
 from barnabas.client.consumer.core import Core, topic_ids_of
 from barnabas.client.consumer.message import Message
 from barnabas.client.consumer.offsets import OffsetAt, list_offsets
-from barnabas.client.consumer.position_updates import Upkeep
+from barnabas.client.consumer.position_updates import PositionUpdater
 from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS, Reader, split
 from barnabas.client.consumer.settings import EARLIEST, LATEST, parse_consumer_settings
 from barnabas.client.deadline import Deadline
@@ -67,9 +67,9 @@ class Consumer:
         self._cluster = cluster = Cluster(self.settings, self._ports)
         await cluster.start()
         self._core_or_none = core = Core(self.settings, cluster)
-        self.reader.delivery = core.delivery
-        core.gate.visitors.append(self.reader)
-        self._tasks.start(Upkeep(core, self._tasks).run())
+        self.reader.buffer = core.buffer
+        core.barrier.readers.append(self.reader)
+        self._tasks.start(PositionUpdater(core, self._tasks).run())
         if self.settings.group_id is not None:
             self._member_or_none = Member(core, self._crashed)
             self._member_or_none.start()
@@ -83,7 +83,7 @@ class Consumer:
 
     async def _close(self, *, finished: bool) -> None:
         core, member = self._core_or_none, self._member_or_none
-        if core is not None and core.gate.is_in_callback:
+        if core is not None and core.barrier.is_in_callback:
             raise InCallback("close()")
         self._closed = True
         try:
@@ -188,7 +188,7 @@ class Consumer:
             self._member_or_none.begin(fresh)
         else:
             core.reset_positions(fresh)
-        core.changed()
+        core.wake_all()
 
     def unassign(self) -> None:
         """Remove all partitions from the assignment."""
@@ -220,7 +220,7 @@ class Consumer:
         member = self._member("subscribe()")
         wanted = subscription_of(topics, pattern)
         core = self._check()
-        if core.gate.is_in_callback:
+        if core.barrier.is_in_callback:
             raise InCallback("subscribe()")
         if not core.is_subscribed and len(core.positions):
             raise AssignedOtherwise("partitions are assigned manually: call unassign() first")
@@ -230,7 +230,7 @@ class Consumer:
     async def unsubscribe(self) -> None:
         """Revoke all partitions, with on_revoked, and leave the group."""
         member = self._member("unsubscribe()")
-        if self._check().gate.is_in_callback:
+        if self._check().barrier.is_in_callback:
             raise InCallback("unsubscribe()")
         await member.unsubscribe()
 
@@ -304,9 +304,9 @@ class Consumer:
         """Continue at an offset, and keep the `until` of the last seek()."""
         core = self._check()
         one = core.positions[TopicPartition(*tp)]
-        core.delivery.drop(one)
+        core.buffer.drop(one)
         one.move_to(offset)
-        core.changed()
+        core.wake_all()
 
     def seek_to_beginning(self, *tps: tuple[str, int]) -> None:
         """Continue at the first record (default: all partitions)."""
@@ -325,19 +325,19 @@ class Consumer:
     def _seek_by(self, reset_to: int, tps: tuple[tuple[str, int], ...]) -> None:
         core = self._check()
         for one in core.positions.named(TopicPartition(*each) for each in tps):
-            core.delivery.drop(one)
+            core.buffer.drop(one)
             one.until = None
-            one.move_by(reset_to)
-        core.changed()
+            one.reset(reset_to)
+        core.wake_all()
 
     def pause(self, *tps: tuple[str, int]) -> None:
         """Do not read partitions until resume(); fetched data is kept (default: all partitions)."""
         core = self._check()
         for one in core.positions.named(TopicPartition(*each) for each in tps):
             if not one.paused:
-                core.delivery.park(one)
+                core.buffer.pause(one)
                 one.paused = True
-        core.changed()
+        core.wake_all()
 
     def resume(self, *tps: tuple[str, int]) -> None:
         """Read partitions again, also those that an error stopped (default: all partitions)."""
@@ -346,8 +346,8 @@ class Consumer:
             one.paused = False
             if one.error is not None:
                 core.retry_stopped(one)
-            core.delivery.unpark(one)
-        core.changed()
+            core.buffer.resume(one)
+        core.wake_all()
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
@@ -365,7 +365,7 @@ class Consumer:
             core = self._check(leaving=True)
             # The partition may have been revoked in the meantime.
             one = core.positions[TopicPartition(*tp)]
-            offset = core.delivery.position_of(one)[0]
+            offset = core.buffer.position_of(one)[0]
             if offset is not None:
                 return offset
             if one.error is not None:
@@ -376,14 +376,14 @@ class Consumer:
         """Return the number of offsets left to read, as of the last response; None before the first."""
         core = self._check()
         one = core.positions[TopicPartition(*tp)]
-        position, _ = core.delivery.position_of(one)
+        position, _ = core.buffer.position_of(one)
         end = one.end_offset(committed=self.settings.read_committed)
         return None if position is None or end < 0 else max(0, end - position)
 
     @property
     def held_bytes(self) -> int:
         """Bytes fetched but not read yet, at most about queued.max.messages.kbytes."""
-        return sum(self._check().delivery.held.values())
+        return sum(self._check().buffer.buffered_bytes.values())
 
     # Offsets of partitions
 
@@ -437,7 +437,7 @@ class Consumer:
 
     def calling(self) -> AbstractAsyncContextManager[None]:
         """Context for a task that works for a callback in another thread: calls do not wait for the group."""
-        return self._check(leaving=True).gate.calling()
+        return self._check(leaving=True).barrier.calling()
 
     async def committed(
         self, tps: Iterable[tuple[str, int]]

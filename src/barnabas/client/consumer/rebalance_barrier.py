@@ -1,8 +1,8 @@
 """Synchronizes the readers of a consumer with rebalances of its group.
 
-A reader is *inside* from when it polls until it leaves with messages: a poll means that all earlier messages
-are processed. Partitions are assigned and revoked only while every reader is inside, so no reader processes
-records of a partition that another member owns, and everything committed then is processed.
+A poll means that all messages delivered before are processed, and the reader has nothing to process until a
+poll returns messages. Partitions are assigned and revoked only while this holds for every reader, so no reader
+processes records of a partition that another member owns, and everything committed then is processed.
 
 Without a group the cost is two flags per poll.
 """
@@ -12,112 +12,112 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from barnabas.client.consumer.fetch_buffer import Delivery
+from barnabas.client.consumer.fetch_buffer import FetchBuffer
 from barnabas.client.consumer.message import Message
 
 
-class Visitor:
-    """One reader's state at the gate."""
+class ReaderState:
+    """One reader's state at the barrier."""
 
     def __init__(self) -> None:
         # The buffer it reads from, once the consumer has started.
-        self.delivery: Delivery | None = None
-        # It must pass the gate before it takes the next message.
-        self.slow = True
+        self.buffer: FetchBuffer | None = None
+        # It must pass the barrier before it takes the next message.
+        self.must_poll = True
         # All messages delivered to it are processed; also true before the first message.
-        self.inside = True
+        self.all_processed = True
         # A poll is in progress.
-        self.in_call = False
+        self.in_poll = False
         # It exceeded max.poll.interval.ms and has not polled since.
         self.expired = False
         self.commit_due = False
-        self.visits = 0
+        self.polls = 0
         # The messages it left with, and its read index at that time.
-        self.in_hand: list[Message] = []
-        self.left_at = 0
-        self.seen: tuple[object, ...] = ()
-        self.seen_s = 0.0
+        self.last_delivered: list[Message] = []
+        self.left_at_index = 0
+        self.last_activity: tuple[object, ...] = ()
+        self.last_activity_s = 0.0
 
-    def unfinished(self) -> list[Message]:
+    def unprocessed(self) -> list[Message]:
         """Return the delivered messages that may not be processed yet."""
-        delivery = self.delivery
-        if self.inside or delivery is None:
+        buffer = self.buffer
+        if self.all_processed or buffer is None:
             return []
-        if delivery.at > self.left_at:
+        if buffer.at > self.left_at_index:
             # Read one by one since then: all but the last are processed.
-            return delivery.ready[delivery.at - 1 : delivery.at]
-        return self.in_hand
+            return buffer.ready[buffer.at - 1 : buffer.at]
+        return self.last_delivered
 
-    def put_down(self) -> None:
+    def mark_processed(self) -> None:
         """Its messages are processed, or were taken back."""
-        self.inside, self.in_hand = True, []
+        self.all_processed, self.last_delivered = True, []
 
-    def pulse(self) -> tuple[object, ...]:
-        """Return a value that changes with every read, including reads that bypass the gate."""
-        delivery = self.delivery
-        return (self.visits,) if delivery is None else (self.visits, id(delivery.ready), delivery.at)
+    def activity(self) -> tuple[object, ...]:
+        """Return a value that changes with every read, including reads that bypass the barrier."""
+        buffer = self.buffer
+        return (self.polls,) if buffer is None else (self.polls, id(buffer.ready), buffer.at)
 
 
-class Gate:
-    """Create it in a running loop. `on_open` is called when readers may continue."""
+class RebalanceBarrier:
+    """Create it in a running loop. `on_release` is called when readers may continue."""
 
-    def __init__(self, on_open: Callable[[], None]) -> None:
-        self.visitors: list[Visitor] = []
-        self.closed = False
-        # Called for a reader that is inside when a commit of its messages is due.
-        self.on_commit_due: Callable[[Visitor], None] = lambda visitor: None
-        self._on_open = on_open
-        self._came = asyncio.Event()
+    def __init__(self, on_release: Callable[[], None]) -> None:
+        self.readers: list[ReaderState] = []
+        self.is_held = False
+        # Called when a commit is due and all messages of the reader are processed.
+        self.on_commit_due: Callable[[ReaderState], None] = lambda reader: None
+        self._on_release = on_release
+        self._polled = asyncio.Event()
         self._callers: set[asyncio.Task[Any] | None] = set()
 
-    def come_in(self, visitor: Visitor) -> None:
-        visitor.in_call = visitor.inside = visitor.slow = True
-        visitor.expired = False
-        visitor.visits += 1
-        visitor.in_hand = []
-        if visitor.commit_due:
-            visitor.commit_due = False
-            self.on_commit_due(visitor)
-        self._came.set()
+    def begin_poll(self, reader: ReaderState) -> None:
+        reader.in_poll = reader.all_processed = reader.must_poll = True
+        reader.expired = False
+        reader.polls += 1
+        reader.last_delivered = []
+        if reader.commit_due:
+            reader.commit_due = False
+            self.on_commit_due(reader)
+        self._polled.set()
 
-    def go_out(self, visitor: Visitor, found: list[Message]) -> None:
-        """End a poll. A reader without messages stays inside."""
-        visitor.visits += 1
-        visitor.in_call = False
+    def end_poll(self, reader: ReaderState, found: list[Message]) -> None:
+        """End a poll. Without messages, the reader still has nothing to process."""
+        reader.polls += 1
+        reader.in_poll = False
         if found:
-            visitor.in_hand = found
-            visitor.left_at = 0 if visitor.delivery is None else visitor.delivery.at
-            visitor.inside = False
-            visitor.slow = self.closed or visitor.commit_due
+            reader.last_delivered = found
+            reader.left_at_index = 0 if reader.buffer is None else reader.buffer.at
+            reader.all_processed = False
+            reader.must_poll = self.is_held or reader.commit_due
 
-    def ask_to_commit(self) -> None:
-        """Request a commit of every reader's messages: now if it is inside, otherwise at its next poll."""
-        for visitor in self.visitors:
-            if visitor.inside:
-                self.on_commit_due(visitor)
+    def request_commits(self) -> None:
+        """Request a commit of every reader's messages: now if they are processed, otherwise at its next poll."""
+        for reader in self.readers:
+            if reader.all_processed:
+                self.on_commit_due(reader)
             else:
-                visitor.commit_due = visitor.slow = True
+                reader.commit_due = reader.must_poll = True
 
     @property
-    def is_empty(self) -> bool:
-        """Whether every reader is inside and none has expired."""
-        return all(each.inside and not each.expired for each in self.visitors)
+    def is_ready(self) -> bool:
+        """Whether no reader has messages to process, and none has expired."""
+        return all(each.all_processed and not each.expired for each in self.readers)
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Wait until every reader is inside, and keep them inside until the block ends."""
-        assert not self.closed, "the gate is already held"
-        self.closed = True
-        for visitor in self.visitors:
-            visitor.slow = True
+        """Wait until no reader has messages to process, and deliver none until the block ends."""
+        assert not self.is_held, "the barrier is already held"
+        self.is_held = True
+        for reader in self.readers:
+            reader.must_poll = True
         try:
-            while not self.is_empty:
-                self._came.clear()
-                await self._came.wait()
+            while not self.is_ready:
+                self._polled.clear()
+                await self._polled.wait()
             yield
         finally:
-            self.closed = False
-            self._on_open()
+            self.is_held = False
+            self._on_release()
 
     @asynccontextmanager
     async def calling(self) -> AsyncIterator[None]:

@@ -141,19 +141,19 @@ def _owners(members: Members, claims: _Claims, tps: list[TopicPartition]) -> dic
 def _assign_equally(ordered: list[str], tps: list[TopicPartition], owner: dict[TopicPartition, str]) -> None:
     """All members subscribe to all topics: each gets the same number of partitions, or one more."""
     least, more = divmod(len(tps), len(ordered))
-    held: dict[str, list[TopicPartition]] = {member: [] for member in ordered}
+    buffered_bytes: dict[str, list[TopicPartition]] = {member: [] for member in ordered}
     for tp in tps:
         if tp in owner:
-            held[owner[tp]].append(tp)
+            buffered_bytes[owner[tp]].append(tp)
     # Members with the most partitions keep the extra ones.
-    for member in sorted(ordered, key=lambda name: -len(held[name])):
-        keeps = least + (more > 0 and len(held[member]) > least)
-        more -= len(held[member]) > least and more > 0
-        for tp in held[member][keeps:]:
+    for member in sorted(ordered, key=lambda name: -len(buffered_bytes[name])):
+        keeps = least + (more > 0 and len(buffered_bytes[member]) > least)
+        more -= len(buffered_bytes[member]) > least and more > 0
+        for tp in buffered_bytes[member][keeps:]:
             del owner[tp]
-        del held[member][keeps:]
+        del buffered_bytes[member][keeps:]
     free = [tp for tp in tps if tp not in owner]
-    loads = [(len(held[member]), place) for place, member in enumerate(ordered)]
+    loads = [(len(buffered_bytes[member]), place) for place, member in enumerate(ordered)]
     _deal(free, loads, ordered, owner)
 
 

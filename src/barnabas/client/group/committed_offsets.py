@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.positions import PartitionState
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import ClientError, Refused, RequestTimedOut, is_retriable, refused
 from barnabas.client.group.coordinator import Coordinator, Pace
@@ -167,16 +167,16 @@ class StartPositions:
         self._coordinator = coordinator
         self._reader = reader
 
-    def wait_for(self, ones: Iterable[Assigned]) -> dict[TopicPartition, tuple[Assigned, int]]:
+    def wait_for(self, ones: Iterable[PartitionState]) -> dict[TopicPartition, tuple[PartitionState, int]]:
         """Keep these partitions from being fetched until find() is done. A seek ends the wait."""
         waiting = {}
         for one in ones:
-            # Upkeep skips busy partitions; a seek starts a new generation and clears the flag.
-            one.busy = True
+            # PositionUpdater skips partitions in a lookup. A seek clears the flag and starts a new generation.
+            one.in_lookup = True
             waiting[one.tp] = (one, one.generation)
         return waiting
 
-    async def find(self, waiting: dict[TopicPartition, tuple[Assigned, int]]) -> None:
+    async def find(self, waiting: dict[TopicPartition, tuple[PartitionState, int]]) -> None:
         """Retry until each partition has a start offset or was moved or removed."""
         pace = Pace(self._core.cluster)
         while True:
@@ -198,29 +198,31 @@ class StartPositions:
                 continue
             for tp, offset in found.items():
                 self._begin(*waiting[tp], offset)
-            self._core.changed()
+            self._core.wake_all()
             waiting = {tp: each for tp, each in waiting.items() if isinstance(found[tp], Refused)}
             if waiting:
                 await pace.wait()
 
-    def _begin(self, one: Assigned, generation: int, at: OffsetAndMetadata | Refused | None) -> None:
+    def _begin(self, one: PartitionState, generation: int, at: OffsetAndMetadata | Refused | None) -> None:
         if not self._core.is_current(one, generation):
             return
         match at:
             case Refused() as error:
                 # A retriable error (an open transaction may have pending commits) is tried again.
                 if not error.retriable:
-                    one.busy = False
+                    one.in_lookup = False
                     self._core.stop(one, error)
             case None:
-                one.move_by(self._core.settings.reset_to(self._core.cluster.ports.clock.now_ms()))
+                one.reset(self._core.settings.reset_to(self._core.cluster.ports.clock.now_ms()))
             case OffsetAndMetadata(offset=offset, leader_epoch=epoch):
                 one.move_to(offset, epoch)
 
-    def _stop_all(self, waiting: dict[TopicPartition, tuple[Assigned, int]], error: ClientError) -> None:
+    def _stop_all(
+        self, waiting: dict[TopicPartition, tuple[PartitionState, int]], error: ClientError
+    ) -> None:
         for one, generation in waiting.values():
             if self._core.is_current(one, generation):
-                one.busy = False
+                one.in_lookup = False
                 self._core.stop(one, error)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from barnabas.base.ids import TopicPartition, Uuid, format_uuid
 from barnabas.base.tasks import Tasks
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.positions import Assigned
-from barnabas.client.consumer.rebalance_barrier import Visitor
+from barnabas.client.consumer.positions import PartitionState
+from barnabas.client.consumer.rebalance_barrier import ReaderState
 from barnabas.client.deadline import Deadline, retry
 from barnabas.client.errors import Refused
 from barnabas.client.group.classic import ClassicMembership
@@ -48,8 +48,8 @@ class Member:
         # The ending session: the last callback may still commit for it.
         self._leaving: Session | None = None
         self._watch: TopicWatch | None = None
-        self._committing: dict[Visitor, asyncio.Task[None]] = {}
-        core.gate.on_commit_due = self._commit_soon
+        self._committing: dict[ReaderState, asyncio.Task[None]] = {}
+        core.barrier.on_commit_due = self._commit_soon
 
     def start(self) -> None:
         if self._settings.auto_commits:
@@ -104,7 +104,7 @@ class Member:
         else:
             session.membership.subscribe(session.membership.topics)
         if self._watch is not None:
-            self._watch.poke()
+            self._watch.wake()
         session.stir()
 
     def _begin_session(self, wanted: Wanted, callbacks: Callbacks) -> None:
@@ -118,8 +118,8 @@ class Member:
         session = self._session = Session(self._core, self._coordinator, membership, wanted, callbacks)
         session.attach(self._commits, self._beginnings, self._session_tasks.start)
         now_s = self._core.now_s()
-        for visitor in self._core.gate.visitors:
-            visitor.seen, visitor.seen_s, visitor.expired = visitor.pulse(), now_s, False
+        for reader in self._core.barrier.readers:
+            reader.last_activity, reader.last_activity_s, reader.expired = reader.activity(), now_s, False
         self._session_tasks.start(session.run())
         self._session_tasks.start(watch_readers(session))
         is_classic = isinstance(membership, ClassicMembership)
@@ -149,7 +149,7 @@ class Member:
             self._leaving = None
             self._core.replace({})
             self._core.is_subscribed, self._core.failure = False, None
-            self._core.changed()
+            self._core.wake_all()
         request = session.membership.leave(reason)
         if request is not None and not lost:
             await self._coordinator.send_leave(request)
@@ -195,7 +195,7 @@ class Member:
 
     async def settled(self, deadline: Deadline) -> None:
         """Wait for the end of a rebalance, unless called in a callback that the rebalance waits for."""
-        if self._session is not None and not self._core.gate.is_in_callback:
+        if self._session is not None and not self._core.barrier.is_in_callback:
             await self._session.settled(deadline)
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -220,7 +220,7 @@ class Member:
         deadline = Deadline(self._settings.default_api_timeout_ms)
         return await retry(attempt, deadline=deadline, backoff=self._core.backoff, what="committed offsets")
 
-    def begin(self, fresh: list[Assigned]) -> None:
+    def begin(self, fresh: list[PartitionState]) -> None:
         """Start manually assigned partitions at the group's committed offsets, too."""
         waiting = self._beginnings.wait_for(fresh)
         if waiting:
@@ -229,20 +229,20 @@ class Member:
     async def _commit_by_interval(self) -> None:
         while True:
             await asyncio.sleep(max(1, self._settings.auto_commit_interval_ms) / 1000)
-            self._core.gate.ask_to_commit()
+            self._core.barrier.request_commits()
 
-    def _commit_soon(self, visitor: Visitor) -> None:
-        session, before = self._session, self._committing.get(visitor)
+    def _commit_soon(self, reader: ReaderState) -> None:
+        session, before = self._session, self._committing.get(reader)
         if (session is not None and session.membership.is_lost) or (before is not None and not before.done()):
             # One commit per reader at a time; the next interval commits the rest.
             return
-        at = self._core.delivered(visitor)
+        at = self._core.delivered(reader)
         if at:
             timeout_ms = self._settings.request_timeout_ms
             work = self._commits.commit_finished(at, timeout_ms=timeout_ms)
-            self._committing[visitor] = self._tasks.start(work)
+            self._committing[reader] = self._tasks.start(work)
 
     async def _commit_rest(self, *, finished: bool) -> None:
         at = self._core.delivered() if finished else self._core.finished()
-        async with self._core.gate.calling():
+        async with self._core.barrier.calling():
             await self._commits.commit_finished(at, timeout_ms=self._settings.request_timeout_ms)

@@ -71,14 +71,14 @@ async def _call(core: Core, which: str, callback: Callback | None, tps: frozense
     if callback is None:
         return
     try:
-        async with core.gate.calling():
+        async with core.barrier.calling():
             result = callback(tps)
             if inspect.isawaitable(result):
                 await result
     except Exception as error:
         # Errors of user code must not block the group.
         logger.warning("rebalance callback failed callback=%s error=%r", which, error)
-        core.complain(CallbackFailed(which, error))
+        core.report_error(CallbackFailed(which, error))
 
 
 class Session:
@@ -125,7 +125,7 @@ class Session:
 
     async def settled(self, deadline: Deadline) -> None:
         """Wait for the end of a rebalance, or until it waits for a reader, which may be the caller."""
-        while not self.membership.is_settled and (self.membership.is_joining or self.core.gate.is_empty):
+        while not self.membership.is_settled and (self.membership.is_joining or self.core.barrier.is_ready):
             try:
                 async with asyncio.timeout_at(deadline.at):
                     await self.progress.wait()
@@ -169,17 +169,17 @@ class Session:
         if self.core.failure is None:
             logger.warning("group membership failed error=%s", error)
         self.core.failure = error
-        self.core.changed()
+        self.core.wake_all()
         while self.core.failure is not None:
             await self.progress.wait()
 
     # Revocation and assignment
 
     async def _take_away(self) -> None:
-        async with self.core.gate.hold():
+        async with self.core.barrier.hold():
             if not self.membership.is_lost and self.core.settings.auto_commits:
                 # Like a callback, the commit must not wait for the end of the rebalance: that would deadlock.
-                async with self.core.gate.calling():
+                async with self.core.barrier.calling():
                     await self.commit_finished()
             # The membership may have been lost in the meantime: then more partitions are dropped.
             effect = self.membership.todo
@@ -199,7 +199,7 @@ class Session:
         self._commits.forget(tps)
         kept = {one.tp: one.topic_id for one in self.core.positions if one.tp not in tps}
         self.core.replace(kept)
-        self.core.changed()
+        self.core.wake_all()
 
     async def commit_finished(self, *, all_delivered: bool = True) -> None:
         """Commit processed messages, best effort and within the rebalance timeout."""
@@ -210,7 +210,7 @@ class Session:
 
     async def _give(self, effect: Give) -> None:
         ids = await self._ids_of(effect.tps)
-        async with self.core.gate.hold():
+        async with self.core.barrier.hold():
             if self.membership.todo != effect:
                 # The membership was lost or its target changed.
                 return
@@ -221,10 +221,10 @@ class Session:
             await self.callbacks.assigned(self.core, effect.added)
         self._pace.reset()
         self._start(self._beginnings.find(waiting))
-        self.core.changed()
+        self.core.wake_all()
 
     async def _ids_of(self, tps: frozenset[TopicPartition]) -> dict[TopicPartition, Uuid]:
-        """Return the topic ids; zero for a topic without metadata, which check_identity() fills in later."""
+        """Return the topic ids; zero for a topic without metadata, which check_topic_id() fills in later."""
         topics = self.core.cluster.metadata.topics
         unknown = {tp.topic for tp in tps} - topics.keys()
         deadline = Deadline(_METADATA_MS)

@@ -87,14 +87,14 @@ async def watch_readers(session: Session) -> None:
     while True:
         now_s = core.now_s()
         next_s = now_s + limit_s
-        for visitor in core.gate.visitors:
-            pulse = visitor.pulse()
-            if visitor.seen != pulse or visitor.in_call:
-                visitor.seen, visitor.seen_s = pulse, now_s
-            elif not visitor.expired and now_s - visitor.seen_s >= limit_s:
-                visitor.expired = visitor.slow = True
+        for reader in core.barrier.readers:
+            pulse = reader.activity()
+            if reader.last_activity != pulse or reader.in_poll:
+                reader.last_activity, reader.last_activity_s = pulse, now_s
+            elif not reader.expired and now_s - reader.last_activity_s >= limit_s:
+                reader.expired = reader.must_poll = True
                 await _leave(session)
-            next_s = min(next_s, max(visitor.seen_s + limit_s, now_s + limit_s / 10))
+            next_s = min(next_s, max(reader.last_activity_s + limit_s, now_s + limit_s / 10))
         await asyncio.sleep(min(next_s - now_s, limit_s / 10))
 
 
@@ -122,7 +122,7 @@ class TopicWatch:
         self._poked = asyncio.Event()
         self._pace = Pace(self._cluster)
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """The subscription has changed."""
         self._poked.set()
 
@@ -134,7 +134,7 @@ class TopicWatch:
                 self._pace.reset()
             except ClientError as error:
                 if not is_retriable(error):
-                    self._session.core.complain(error)
+                    self._session.core.report_error(error)
                 logger.info("topic lookup failed error=%s", error)
                 await self._pace.wait()
                 continue
