@@ -185,7 +185,7 @@ class Consumer:
     def _replace(self, core: Core, ids: dict[TopicPartition, Uuid]) -> None:
         fresh = core.replace(ids)
         if self._member_or_none is not None:
-            self._member_or_none.begin(fresh)
+            self._member_or_none.start_at_committed(fresh)
         else:
             core.reset_positions(fresh)
         core.wake_all()

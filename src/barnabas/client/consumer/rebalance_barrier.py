@@ -1,8 +1,8 @@
 """Synchronizes the readers of a consumer with rebalances of its group.
 
 A poll means that all messages delivered before are processed, and the reader has nothing to process until a
-poll returns messages. Partitions are assigned and revoked only while this holds for every reader, so no reader
-processes records of a partition that another member owns, and everything committed then is processed.
+poll returns messages. Partitions are assigned and revoked only while this holds for every reader, so no
+reader processes records of a partition that another member owns, and everything committed is processed.
 
 Without a group the cost is two flags per poll.
 """
@@ -91,7 +91,7 @@ class RebalanceBarrier:
             reader.must_poll = self.is_held or reader.commit_due
 
     def request_commits(self) -> None:
-        """Request a commit of every reader's messages: now if they are processed, otherwise at its next poll."""
+        """Commit the messages of every reader: now if they are processed, otherwise at its next poll."""
         for reader in self.readers:
             if reader.all_processed:
                 self.on_commit_due(reader)

@@ -163,7 +163,7 @@ def _deal(
     ordered: list[str],
     owner: dict[TopicPartition, str],
 ) -> None:
-    """Give each partition to the least loaded member, the first in order among equals."""
+    """Assign each partition to the least loaded member, the first in order among equals."""
     heapify(loads)
     for tp in free:
         load, place = heappop(loads)

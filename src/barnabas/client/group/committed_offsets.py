@@ -14,7 +14,7 @@ from barnabas.client.consumer.core import Core
 from barnabas.client.consumer.positions import PartitionState
 from barnabas.client.deadline import Deadline
 from barnabas.client.errors import ClientError, Refused, RequestTimedOut, is_retriable, refused
-from barnabas.client.group.coordinator import Coordinator, Pace
+from barnabas.client.group.coordinator import Coordinator, RetryDelay
 from barnabas.client.group.errors import CommitFailed, group_failed
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata, fetch_committed, send_commit
 from barnabas.protocol.error_codes import ErrorCode
@@ -55,14 +55,14 @@ class Commits:
         self._coordinator = coordinator
         self._membership = membership
         # Last committed offsets, so that an interval without records sends no request.
-        self._last: dict[TopicPartition, int] = {}
+        self._last_identity: dict[TopicPartition, int] = {}
         # The newest commit() call per partition: a retried older one must not overwrite it.
         self._newest: dict[TopicPartition, object] = {}
 
     def forget(self, tps: frozenset[TopicPartition]) -> None:
         """Forget partitions that another member may own now."""
         for tp in tps:
-            self._last.pop(tp, None)
+            self._last_identity.pop(tp, None)
             self._newest.pop(tp, None)
 
     async def commit(
@@ -71,7 +71,7 @@ class Commits:
         """Retry until all offsets are committed or one is rejected; at the deadline raise the last error."""
         settings = self._core.settings
         deadline = Deadline(settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
-        pace = Pace(self._core.cluster)
+        delay = RetryDelay(self._core.cluster)
         losses = self._membership.losses
         left = dict(offsets)
         mine = object()
@@ -90,7 +90,7 @@ class Commits:
                 last = refused(outdated, about=f"commit for group {sent.group_id}")
             if deadline.passed:
                 raise last or RequestTimedOut("commit", "the coordinator", deadline.timeout_ms)
-            await pace.wait()
+            await delay.wait()
             # Partitions that were never assigned may be committed, too: those were not forgotten.
             self._check_ours(tp for tp in left if tp not in self._newest)
             left = {tp: one for tp, one in left.items() if self._newest.get(tp, mine) is mine}
@@ -109,7 +109,7 @@ class Commits:
         last: ClientError | None = None
         for tp, code in codes.items():
             if code is ErrorCode.NONE:
-                self._last[tp] = left.pop(tp).offset
+                self._last_identity[tp] = left.pop(tp).offset
             elif code in _OUTDATED:
                 outdated = code
             elif code is ErrorCode.FENCED_INSTANCE_ID:
@@ -149,7 +149,7 @@ class Commits:
         offsets = {
             tp: OffsetAndMetadata(offset, "", epoch)
             for tp, (offset, epoch) in at.items()
-            if self._last.get(tp) != offset
+            if self._last_identity.get(tp) != offset
         }
         if not offsets:
             return
@@ -167,18 +167,18 @@ class StartPositions:
         self._coordinator = coordinator
         self._reader = reader
 
-    def wait_for(self, ones: Iterable[PartitionState]) -> dict[TopicPartition, tuple[PartitionState, int]]:
+    def hold_back(self, ones: Iterable[PartitionState]) -> dict[TopicPartition, tuple[PartitionState, int]]:
         """Keep these partitions from being fetched until find() is done. A seek ends the wait."""
         waiting = {}
         for one in ones:
-            # PositionUpdater skips partitions in a lookup. A seek clears the flag and starts a new generation.
+            # PositionUpdater skips these partitions. A seek clears the flag and starts a new generation.
             one.in_lookup = True
             waiting[one.tp] = (one, one.generation)
         return waiting
 
     async def find(self, waiting: dict[TopicPartition, tuple[PartitionState, int]]) -> None:
         """Retry until each partition has a start offset or was moved or removed."""
-        pace = Pace(self._core.cluster)
+        delay = RetryDelay(self._core.cluster)
         while True:
             waiting = {tp: each for tp, each in waiting.items() if self._core.is_current(*each)}
             if not waiting:
@@ -194,16 +194,16 @@ class StartPositions:
                 if not is_retriable(error) and not _is_transient(error):
                     self._stop_all(waiting, error)
                     return
-                await pace.wait()
+                await delay.wait()
                 continue
             for tp, offset in found.items():
-                self._begin(*waiting[tp], offset)
+                self._start_at(*waiting[tp], offset)
             self._core.wake_all()
             waiting = {tp: each for tp, each in waiting.items() if isinstance(found[tp], Refused)}
             if waiting:
-                await pace.wait()
+                await delay.wait()
 
-    def _begin(self, one: PartitionState, generation: int, at: OffsetAndMetadata | Refused | None) -> None:
+    def _start_at(self, one: PartitionState, generation: int, at: OffsetAndMetadata | Refused | None) -> None:
         if not self._core.is_current(one, generation):
             return
         match at:

@@ -1,7 +1,7 @@
 """The coordinator of a group, looked up when needed and again after it has moved.
 
-ask() is one attempt. Callers back off between attempts with a Pace of their own, because only they know how
-long retries make sense.
+ask() is one attempt. Callers back off between attempts with a RetryDelay of their own, because only they know
+how long retries make sense.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _SEVERAL_MEMBERS_FROM: Final = 3
 _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-class Pace:
+class RetryDelay:
     """Backoff that grows with consecutive failures."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -115,9 +115,9 @@ class Coordinator:
     async def _find(self) -> int:
         if self._node is not None:
             return self._node
-        return await self._shared.join("find", self._ask_around)
+        return await self._shared.join("find", self._find_coordinator)
 
-    async def _ask_around(self) -> int:
+    async def _find_coordinator(self) -> int:
         connection = await self._cluster.any_connection()
         version = connection.version_of(ApiKey.FIND_COORDINATOR)
         if version >= _SEVERAL_KEYS_FROM:

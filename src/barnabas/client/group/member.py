@@ -20,10 +20,15 @@ from barnabas.client.group.coordinator import Coordinator
 from barnabas.client.group.modern import ConsumerMembership
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata, fetch_committed
 from barnabas.client.group.session import Callbacks, Session
-from barnabas.client.group.session_tasks import TopicWatch, beat_classic, beat_modern, watch_readers
+from barnabas.client.group.session_tasks import (
+    TopicWatch,
+    check_poll_interval,
+    send_classic_heartbeats,
+    send_consumer_heartbeats,
+)
 from barnabas.client.group.settings import CONSUMER
 from barnabas.client.group.subscription import NO_GENERATION
-from barnabas.client.group.topics import Wanted, re2_of
+from barnabas.client.group.topics import TopicSelection, re2_of
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +45,7 @@ class Member:
         self._on_crash = on_crash
         self._coordinator = Coordinator(core.cluster, group_id)
         self._commits = Commits(core, self._coordinator, self)
-        self._beginnings = StartPositions(core, self._coordinator, lambda: self._reader)
+        self._start_positions = StartPositions(core, self._coordinator, lambda: self._reader)
         # Tasks that live as long as the consumer, and as long as the subscription.
         self._tasks = Tasks(on_crash)
         self._session_tasks = Tasks(on_crash)
@@ -70,7 +75,7 @@ class Member:
     # Subscribing
 
     @property
-    def wanted(self) -> Wanted | None:
+    def wanted(self) -> TopicSelection | None:
         return None if self._session is None else self._session.wanted
 
     @property
@@ -83,7 +88,7 @@ class Member:
             return session.wanted.names
         return session.membership.topics or frozenset(tp.topic for tp in session.membership.owned)
 
-    def subscribe(self, wanted: Wanted, callbacks: Callbacks) -> None:
+    def subscribe(self, wanted: TopicSelection, callbacks: Callbacks) -> None:
         """Join the group, or change the subscription."""
         regex = None
         if wanted.pattern is not None and self._settings.group_protocol == CONSUMER:
@@ -91,7 +96,7 @@ class Member:
         self._core.failure = None
         self._core.is_subscribed = True
         if self._session is None:
-            self._begin_session(wanted, callbacks)
+            self._start_session(wanted, callbacks)
         session = self._session
         assert session is not None
         session.wanted, session.callbacks = wanted, callbacks
@@ -105,9 +110,9 @@ class Member:
             session.membership.subscribe(session.membership.topics)
         if self._watch is not None:
             self._watch.wake()
-        session.stir()
+        session.wake()
 
-    def _begin_session(self, wanted: Wanted, callbacks: Callbacks) -> None:
+    def _start_session(self, wanted: TopicSelection, callbacks: Callbacks) -> None:
         rack = self._settings.client_rack or None
         membership: ClassicMembership | ConsumerMembership
         if self._settings.group_protocol == CONSUMER:
@@ -116,14 +121,16 @@ class Member:
         else:
             membership = ClassicMembership(self._settings, self.group_id, rack)
         session = self._session = Session(self._core, self._coordinator, membership, wanted, callbacks)
-        session.attach(self._commits, self._beginnings, self._session_tasks.start)
+        session.attach(self._commits, self._start_positions, self._session_tasks.start)
         now_s = self._core.now_s()
         for reader in self._core.barrier.readers:
             reader.last_activity, reader.last_activity_s, reader.expired = reader.activity(), now_s, False
         self._session_tasks.start(session.run())
-        self._session_tasks.start(watch_readers(session))
+        self._session_tasks.start(check_poll_interval(session))
         is_classic = isinstance(membership, ClassicMembership)
-        self._session_tasks.start(beat_classic(session) if is_classic else beat_modern(session))
+        self._session_tasks.start(
+            send_classic_heartbeats(session) if is_classic else send_consumer_heartbeats(session)
+        )
         self._watch = TopicWatch(session)
         self._session_tasks.start(self._watch.run())
 
@@ -144,7 +151,7 @@ class Member:
             lost = session.membership.is_lost
             if self._settings.auto_commits and not lost:
                 await self._commit_rest(finished=finished)
-            await session.let_go(session.membership.owned, lost=lost)
+            await session.drop_partitions(session.membership.owned, lost=lost)
         finally:
             self._leaving = None
             self._core.replace({})
@@ -220,11 +227,11 @@ class Member:
         deadline = Deadline(self._settings.default_api_timeout_ms)
         return await retry(attempt, deadline=deadline, backoff=self._core.backoff, what="committed offsets")
 
-    def begin(self, fresh: list[PartitionState]) -> None:
+    def start_at_committed(self, fresh: list[PartitionState]) -> None:
         """Start manually assigned partitions at the group's committed offsets, too."""
-        waiting = self._beginnings.wait_for(fresh)
+        waiting = self._start_positions.hold_back(fresh)
         if waiting:
-            self._tasks.start(self._beginnings.find(waiting))
+            self._tasks.start(self._start_positions.find(waiting))
 
     async def _commit_by_interval(self) -> None:
         while True:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from barnabas.client.errors import ClientError, is_retriable
 from barnabas.client.group.classic import ClassicMembership
-from barnabas.client.group.coordinator import Pace
+from barnabas.client.group.coordinator import RetryDelay
 from barnabas.client.group.modern import ConsumerMembership
 from barnabas.client.group.modern import Phase as ModernPhase
 from barnabas.client.group.session import Session
@@ -16,11 +16,11 @@ from barnabas.protocol.error_codes import ErrorCode
 logger = logging.getLogger(__name__)
 
 
-async def beat_classic(session: Session) -> None:
+async def send_classic_heartbeats(session: Session) -> None:
     """Send a heartbeat every heartbeat.interval.ms while the member has a generation."""
     membership, settings = session.membership, session.core.settings
     assert isinstance(membership, ClassicMembership)
-    pace = Pace(session.core.cluster)
+    delay = RetryDelay(session.core.cluster)
     while True:
         await asyncio.sleep(settings.heartbeat_interval_ms / 1000)
         while (request := membership.heartbeat()) is not None:
@@ -29,50 +29,50 @@ async def beat_classic(session: Session) -> None:
                 answer = await session.coordinator.ask(request, timeout_ms=timeout_ms)
             except ClientError as error:
                 if not is_retriable(error):
-                    await session.fail_until_stirred(error)
+                    await session.fail_until_resubscribed(error)
                 # The session timeout keeps running at the broker, so retry before the next interval.
-                await pace.wait()
+                await delay.wait()
                 continue
-            pace.reset()
+            delay.reset()
             session.coordinator.check(answer.error_code)
-            membership.heard(request.generation_id, ErrorCode.of(answer.error_code))
-            session.stir()
+            membership.heartbeat_answered(request.generation_id, ErrorCode.of(answer.error_code))
+            session.wake()
             break
 
 
-async def beat_modern(session: Session) -> None:
+async def send_consumer_heartbeats(session: Session) -> None:
     """Send a heartbeat at the broker's interval, and whenever the member's state changes."""
     membership = session.membership
     assert isinstance(membership, ConsumerMembership)
-    pace = Pace(session.core.cluster)
+    delay = RetryDelay(session.core.cluster)
     await session.is_ready.wait()
     while True:
-        await _until_due(session, membership)
+        await _wait_for_heartbeat(session, membership)
         if membership.phase not in (ModernPhase.JOINING, ModernPhase.MEMBER):
             continue
-        sent = membership.beat()
+        sent = membership.next_heartbeat()
         try:
             answer = await session.coordinator.ask(sent)
         except ClientError as error:
-            membership.lost_word()
+            membership.heartbeat_failed()
             if not is_retriable(error):
-                await session.fail_until_stirred(error)
-            await pace.wait()
-            membership.hurry()
+                await session.fail_until_resubscribed(error)
+            await delay.wait()
+            membership.request_heartbeat()
             continue
         session.coordinator.check(answer.error_code)
         waits = membership.answered(sent, answer)
-        session.stir()
+        session.wake()
         if waits:
-            await pace.wait()
+            await delay.wait()
         else:
-            pace.reset()
+            delay.reset()
 
 
-async def _until_due(session: Session, membership: ConsumerMembership) -> None:
+async def _wait_for_heartbeat(session: Session, membership: ConsumerMembership) -> None:
     """Wait until the interval is over or the member's state changes."""
     at_s = session.core.now_s() + membership.interval_ms / 1000
-    while not membership.is_hurried:
+    while not membership.is_heartbeat_due:
         progress = session.progress
         with suppress(TimeoutError):
             async with asyncio.timeout_at(at_s if membership.interval_ms else None):
@@ -81,16 +81,16 @@ async def _until_due(session: Session, membership: ConsumerMembership) -> None:
             return
 
 
-async def watch_readers(session: Session) -> None:
+async def check_poll_interval(session: Session) -> None:
     """Leave the group if a reader does not poll within max.poll.interval.ms."""
     core, limit_s = session.core, session.core.settings.max_poll_interval_ms / 1000
     while True:
         now_s = core.now_s()
         next_s = now_s + limit_s
         for reader in core.barrier.readers:
-            pulse = reader.activity()
-            if reader.last_activity != pulse or reader.in_poll:
-                reader.last_activity, reader.last_activity_s = pulse, now_s
+            activity = reader.activity()
+            if reader.last_activity != activity or reader.in_poll:
+                reader.last_activity, reader.last_activity_s = activity, now_s
             elif not reader.expired and now_s - reader.last_activity_s >= limit_s:
                 reader.expired = reader.must_poll = True
                 await _leave(session)
@@ -107,7 +107,7 @@ async def _leave(session: Session) -> None:
     reason = "no poll within max.poll.interval.ms"
     request = membership.leave(reason)
     membership.left()
-    session.stir()
+    session.wake()
     if request is not None:
         await session.coordinator.send_leave(request)
 
@@ -119,30 +119,30 @@ class TopicWatch:
         self._session = session
         self._cluster = session.core.cluster
         self._settings = session.core.settings
-        self._poked = asyncio.Event()
-        self._pace = Pace(self._cluster)
+        self._wakeup = asyncio.Event()
+        self._delay = RetryDelay(self._cluster)
 
     def wake(self) -> None:
         """The subscription has changed."""
-        self._poked.set()
+        self._wakeup.set()
 
     async def run(self) -> None:
         while True:
-            self._poked.clear()
+            self._wakeup.clear()
             try:
-                wait_ms = await self._look()
-                self._pace.reset()
+                wait_ms = await self._check_topics()
+                self._delay.reset()
             except ClientError as error:
                 if not is_retriable(error):
                     self._session.core.report_error(error)
                 logger.info("topic lookup failed error=%s", error)
-                await self._pace.wait()
+                await self._delay.wait()
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1000):
-                    await self._poked.wait()
+                    await self._wakeup.wait()
 
-    async def _look(self) -> float:
+    async def _check_topics(self) -> float:
         """Look up the topics once, and return the wait until the next time."""
         session, settings = self._session, self._settings
         missing = False
@@ -159,17 +159,17 @@ class TopicWatch:
             missing = len(await partition_counts(self._cluster, names, create=create)) < len(names)
         session.is_ready.set()
         if session.membership.is_leader:
-            await self._compare()
-        session.stir()
+            await self._rejoin_if_changed()
+        session.wake()
         # Look for a missing topic more often than for new partitions.
         return settings.retry_backoff_max_ms if missing else settings.metadata_max_age_ms
 
-    async def _compare(self) -> None:
+    async def _rejoin_if_changed(self) -> None:
         """As the leader, start a rebalance if topics or partition counts changed since the assignment."""
         session, membership = self._session, self._session.membership
         assert isinstance(membership, ClassicMembership), "in the consumer protocol the broker watches topics"
-        before = session.shared_out
-        now = await partition_counts(self._cluster, session.shared_topics)
+        before = session.assigned_counts
+        now = await partition_counts(self._cluster, session.assigned_topics)
         # A new assignment or leader may have come in the meantime.
-        if membership.is_leader and session.shared_out is before and now != before:
+        if membership.is_leader and session.assigned_counts is before and now != before:
             membership.rejoin("topics or partitions changed")

@@ -46,7 +46,7 @@ class NoCoordinator(Refused):
 class TransactionCoordinator(Coordinator):
     """The coordinator of a transactional id; looked up like that of a group."""
 
-    async def _ask_around(self) -> int:
+    async def _find_coordinator(self) -> int:
         key = self._group_id
         connection = await self._cluster.any_connection()
         version = connection.version_of(ApiKey.FIND_COORDINATOR)
