@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.cluster import ClientPorts
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.errors import CorruptRecords, LogTruncated, NoOffset, TopicRecreated
 from barnabas.client.consumer.message import Message
 from barnabas.client.errors import Refused, UnknownTopic
+from barnabas.client.ports import ClientPorts
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.sim.world import World

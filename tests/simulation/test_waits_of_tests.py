@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.client import Admin, Producer
-from barnabas.client.cluster import ClientPorts
+from barnabas.client.ports import ClientPorts
 from barnabas.sim.world import World
 from barnabas.testing import WaitTimedOut, wait_for_offset_async, wait_for_records_async
 from support.brokers import PORT, running

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from barnabas.client.cluster import ClientPorts, Cluster
+from barnabas.client.cluster import Cluster
+from barnabas.client.ports import ClientPorts
 from barnabas.client.settings import ClientSettings, parse_settings_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api

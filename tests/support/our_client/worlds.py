@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.cluster import ClientPorts
+from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.producer import Producer
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Self
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import cluster, configs, features, records, topic_descriptions, topics
-from barnabas.client.admin.call import Call, Outcome, TopicPartitionLike, all_of, all_of_group, only
+from barnabas.client.admin.call import (
+    Call,
+    Outcome,
+    TopicPartitionLike,
+    all_of,
+    all_of_group,
+    only,
+)
 from barnabas.client.admin.cluster import (
     BrokerVersions,
     ClusterDescription,
@@ -32,7 +39,8 @@ from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate
 from barnabas.client.admin.records import IsolationLevel, ListedOffset, ProducerDescription
 from barnabas.client.admin.topic_descriptions import PAGE_PARTITIONS, TopicDescription
 from barnabas.client.admin.topics import DEFAULT, CreatedTopic, NewPartitions, NewTopic, Topic, TopicListing
-from barnabas.client.cluster import ClientPorts, Cluster
+from barnabas.client.cluster import Cluster
+from barnabas.client.ports import ClientPorts
 from barnabas.client.settings import AdminSettings, parse_settings_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check, outcome_of
 from barnabas.client.admin.leaders import by_topic
 from barnabas.client.errors import ClientError, Refused, UnsupportedByBroker, refused
 from barnabas.client.metadata import Node
@@ -83,11 +83,11 @@ class BrokerVersions:
 async def describe_cluster(
     call: Call, *, endpoints: EndpointType, fenced: bool, operations: bool
 ) -> ClusterDescription:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if endpoints != "brokers":
-            spoken.needs(_ENDPOINT_TYPE_FROM, "controller endpoints")
+            api.require(_ENDPOINT_TYPE_FROM, "controller endpoints")
         if fenced:
-            spoken.needs(_FENCED_FROM, "fenced brokers")
+            api.require(_FENCED_FROM, "fenced brokers")
         return DescribeClusterRequest(
             include_cluster_authorized_operations=operations,
             endpoint_type=_ENDPOINT_TYPES[endpoints],
@@ -104,7 +104,7 @@ async def describe_cluster(
         check(answer.error_code, about="the cluster", message=answer.error_message)
         return _described(answer)
 
-    return await call.single("DESCRIBE_CLUSTER", attempt)
+    return await call.retry_single("DESCRIBE_CLUSTER", attempt)
 
 
 def _described(answer: DescribeClusterResponse) -> ClusterDescription:
@@ -124,9 +124,9 @@ def _described(answer: DescribeClusterResponse) -> ClusterDescription:
 async def _from_metadata(call: Call, operations: bool) -> ClusterDescription:
     """Describe the cluster with Metadata, for brokers without DescribeCluster (KIP-700)."""
 
-    def make(spoken: Spoken) -> object:
-        if operations and spoken.version not in _METADATA_OPERATIONS:
-            spoken.needs(_METADATA_OPERATIONS[0], "authorized operations of the cluster")
+    def make(api: NegotiatedApi) -> object:
+        if operations and api.version not in _METADATA_OPERATIONS:
+            api.require(_METADATA_OPERATIONS[0], "authorized operations of the cluster")
         return MetadataRequest(
             topics=[],
             include_cluster_authorized_operations=operations,
@@ -159,7 +159,7 @@ async def api_versions(call: Call) -> dict[int, BrokerVersions]:
         found = await asyncio.gather(*(of(nodes[number]) for number in sorted(nodes)))
         return {each.node.id: each for each in found}
 
-    return await call.single("API_VERSIONS", attempt)
+    return await call.retry_single("API_VERSIONS", attempt)
 
 
 async def unregister_broker(call: Call, broker: int) -> None:
@@ -167,7 +167,7 @@ async def unregister_broker(call: Call, broker: int) -> None:
         answer = await call.ask(ApiKey.UNREGISTER_BROKER, lambda _: UnregisterBrokerRequest(broker_id=broker))
         check(answer.error_code, about=f"broker {broker}", message=answer.error_message)
 
-    await call.single("UNREGISTER_BROKER", attempt)
+    await call.retry_single("UNREGISTER_BROKER", attempt)
 
 
 # The metadata quorum
@@ -216,7 +216,7 @@ async def describe_quorum(call: Call) -> QuorumDescription:
     async def attempt() -> QuorumDescription:
         answer: DescribeQuorumResponse = await call.ask(ApiKey.DESCRIBE_QUORUM, lambda _: request)
         check(answer.error_code, about="the quorum", message=answer.error_message)
-        entry = _the_partition(answer)
+        entry = _metadata_partition(answer)
         check(entry.error_code, about="the quorum", message=entry.error_message)
         return QuorumDescription(
             leader_id=entry.leader_id,
@@ -230,10 +230,10 @@ async def describe_quorum(call: Call) -> QuorumDescription:
             },
         )
 
-    return await call.single("DESCRIBE_QUORUM", attempt)
+    return await call.retry_single("DESCRIBE_QUORUM", attempt)
 
 
-def _the_partition(answer: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
+def _metadata_partition(answer: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
     for topic in answer.topics:
         for entry in topic.partitions:
             if topic.topic_name == _TOPIC and entry.partition_index == _PARTITION:
@@ -305,8 +305,8 @@ async def describe_log_dirs(
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
 
     if brokers is None:
-        brokers = await call.single("the brokers", lambda: _all_brokers(call))
-    return await call.settle("DESCRIBE_LOG_DIRS", brokers, attempt)
+        brokers = await call.retry_single("the brokers", lambda: _all_brokers(call))
+    return await call.retry_items("DESCRIBE_LOG_DIRS", brokers, attempt)
 
 
 async def _all_brokers(call: Call) -> list[int]:
@@ -350,9 +350,9 @@ async def elect_leaders(
     if tps is not None:
         wanted = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in by_topic(tps)]
 
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if election == "unclean":
-            spoken.needs(_TYPES_FROM, "unclean elections")
+            api.require(_TYPES_FROM, "unclean elections")
         return ElectLeadersRequest(
             election_type=_UNCLEAN if election == "unclean" else _PREFERRED,
             topic_partitions=wanted,
@@ -369,7 +369,7 @@ async def elect_leaders(
                 if entry.error_code == ErrorCode.ELECTION_NOT_NEEDED:
                     found[tp] = False
                 else:
-                    found[tp] = judged(entry.error_code, True, about=str(tp), message=entry.error_message)
+                    found[tp] = outcome_of(entry.error_code, True, about=str(tp), message=entry.error_message)
         return found
 
-    return await call.single("ELECT_LEADERS", attempt)
+    return await call.retry_single("ELECT_LEADERS", attempt)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from barnabas.base.settings import SettingType
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check, outcome_of
 from barnabas.client.errors import ClientError
 from barnabas.client.settings import setting_text
 from barnabas.protocol.api_keys import ApiKey
@@ -196,9 +196,9 @@ async def describe_configs(
     """Return the named configs of each resource, or all of them for None."""
 
     async def ask(node: int | None, share: list[Resource]) -> dict[Resource, Outcome[dict[str, ConfigEntry]]]:
-        def make(spoken: Spoken) -> object:
+        def make(api: NegotiatedApi) -> object:
             if documentation:
-                spoken.needs(_DOCUMENTATION_FROM, "config documentation")
+                api.require(_DOCUMENTATION_FROM, "config documentation")
             return DescribeConfigsRequest(
                 resources=[_described_resource(resource, wanted[resource]) for resource in share],
                 include_synonyms=synonyms,
@@ -212,7 +212,7 @@ async def describe_configs(
             resource = asked.get((entry.resource_type, entry.resource_name))
             if resource is not None:
                 entries = {each.name: entry_of(each) for each in entry.configs}
-                found[resource] = judged(
+                found[resource] = outcome_of(
                     entry.error_code, entries, about=str(resource), message=entry.error_message
                 )
         return found
@@ -245,7 +245,7 @@ async def alter_configs(
         for entry in answer.responses:
             resource = asked.get((entry.resource_type, entry.resource_name))
             if resource is not None:
-                found[resource] = judged(
+                found[resource] = outcome_of(
                     entry.error_code, None, about=str(resource), message=entry.error_message
                 )
         return found
@@ -291,7 +291,7 @@ async def _ask_each(
             found.update(answered)
         return found
 
-    return await call.settle(what, wanted, attempt)
+    return await call.retry_items(what, wanted, attempt)
 
 
 # List
@@ -300,11 +300,11 @@ async def _ask_each(
 async def list_resources(call: Call, types: Collection[ResourceType]) -> list[Resource]:
     """List the resources that have configs, of these types or of all."""
 
-    def make(spoken: Spoken) -> object:
-        if spoken.version >= _ALL_TYPES_FROM:
+    def make(api: NegotiatedApi) -> object:
+        if api.version >= _ALL_TYPES_FROM:
             return ListConfigResourcesRequest(resource_types=[kind.value for kind in types])
         if set(types) != {ResourceType.CLIENT_METRICS}:
-            spoken.needs(_ALL_TYPES_FROM, "resource types other than client metrics")
+            api.require(_ALL_TYPES_FROM, "resource types other than client metrics")
         return ListConfigResourcesRequest()
 
     async def attempt() -> list[Resource]:
@@ -317,4 +317,4 @@ async def list_resources(call: Call, types: Collection[ResourceType]) -> list[Re
             if entry.resource_type in known
         ]
 
-    return await call.single("LIST_CONFIG_RESOURCES", attempt)
+    return await call.retry_single("LIST_CONFIG_RESOURCES", attempt)

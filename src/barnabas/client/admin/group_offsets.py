@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, TopicPartitionLike, check, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, TopicPartitionLike, check, outcome_of
 from barnabas.client.admin.coordinators import ask_coordinators, coordinator_of
 from barnabas.client.admin.leaders import by_topic
 from barnabas.client.errors import Refused, refused
@@ -91,11 +91,11 @@ async def _fetch_several(
 async def _fetch_one(
     call: Call, node: Node, group: str, topics: list[tuple[str, list[int]]] | None, require_stable: bool
 ) -> Outcome[dict[TopicPartition, Any]]:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if require_stable:
-            spoken.needs(_STABLE_FROM, "require_stable")
+            api.require(_STABLE_FROM, "require_stable")
         if topics is None:
-            spoken.needs(_ALL_FROM, "all offsets of a group")
+            api.require(_ALL_FROM, "all offsets of a group")
             return OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)
         rows = [OffsetFetchRequestTopic(name=name, partition_indexes=numbers) for name, numbers in topics]
         return OffsetFetchRequest(group_id=group, topics=rows, require_stable=require_stable)
@@ -151,7 +151,7 @@ async def commit_offsets(
         )
         return _by_partition(group, answer)
 
-    return await call.settle("OFFSET_COMMIT", offsets, attempt)
+    return await call.retry_items("OFFSET_COMMIT", offsets, attempt)
 
 
 def _row(partition: int, committed: CommittedOffset) -> OffsetCommitRequestPartition:
@@ -185,7 +185,7 @@ async def delete_offsets(
         check(answer.error_code, about=f"group {group}")
         return _by_partition(group, answer)
 
-    return await call.settle("OFFSET_DELETE", tps, attempt)
+    return await call.retry_items("OFFSET_DELETE", tps, attempt)
 
 
 def _by_partition(group: str, answer: Any) -> dict[TopicPartition, Outcome[None]]:
@@ -193,7 +193,7 @@ def _by_partition(group: str, answer: Any) -> dict[TopicPartition, Outcome[None]
     for topic in answer.topics:
         for row in topic.partitions:
             tp = TopicPartition(topic.name, row.partition_index)
-            outcome = judged(row.error_code, None, about=f"group {group}, {tp}")
+            outcome = outcome_of(row.error_code, None, about=f"group {group}, {tp}")
             if isinstance(outcome, Refused) and outcome.code is ErrorCode.REBALANCE_IN_PROGRESS:
                 # A member would rejoin before it commits; a non-member waits for the end of the rebalance.
                 outcome.retriable = True

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, all_of, check, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, all_of, check, outcome_of
 from barnabas.client.admin.coordinators import ask_coordinators, coordinator_of
 from barnabas.client.errors import ClientError, Refused, UnsupportedByBroker
 from barnabas.client.metadata import Node
@@ -92,13 +92,13 @@ async def list_groups(
 ) -> dict[str, GroupListing]:
     """List groups, sorted by name, in these states and of these types (empty: all)."""
 
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if states:
-            spoken.needs(_STATES_FROM, "filtering groups by state")
+            api.require(_STATES_FROM, "filtering groups by state")
         # Older brokers have classic groups only, so the filter is not needed.
         if types and GroupType.CLASSIC not in types:
-            spoken.needs(_TYPES_FROM, "filtering groups by type")
-        by_type = spoken.version >= _TYPES_FROM
+            api.require(_TYPES_FROM, "filtering groups by type")
+        by_type = api.version >= _TYPES_FROM
         return ListGroupsRequest(
             states_filter=[state.value for state in states],
             types_filter=[kind.value for kind in types] if by_type else [],
@@ -115,8 +115,8 @@ async def list_groups(
     async def attempt(pending: list[int]) -> dict[int, Outcome[list[GroupListing]]]:
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
 
-    brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
-    shares = all_of(await call.settle("LIST_GROUPS", brokers, attempt))
+    brokers = sorted((await call.retry_single("the brokers", call.cluster.refresh)).nodes)
+    shares = all_of(await call.retry_items("LIST_GROUPS", brokers, attempt))
     # A group that moves meanwhile may be listed by two brokers.
     listed = {listing.group: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))
@@ -140,13 +140,17 @@ async def delete_groups(call: Call, groups: Iterable[str]) -> dict[str, Outcome[
             ApiKey.DELETE_GROUPS, lambda _: DeleteGroupsRequest(groups_names=share), node.id
         )
         return {
-            entry.group_id: judged(entry.error_code, None, about=f"group {entry.group_id}")
+            entry.group_id: outcome_of(entry.error_code, None, about=f"group {entry.group_id}")
             for entry in answer.results
         }
 
     outcomes = await ask_coordinators(call, "DELETE_GROUPS", groups, ask)
     for outcome in outcomes.values():
-        if call.lost and isinstance(outcome, Refused) and outcome.code is ErrorCode.GROUP_ID_NOT_FOUND:
+        if (
+            call.response_lost
+            and isinstance(outcome, Refused)
+            and outcome.code is ErrorCode.GROUP_ID_NOT_FOUND
+        ):
             outcome.add_note("an earlier attempt of this call, whose response was lost, may have deleted it")
     return outcomes
 
@@ -249,7 +253,7 @@ async def _with_consumer_describe(
     except UnsupportedByBroker:
         return {}
     return {
-        entry.group_id: judged(
+        entry.group_id: outcome_of(
             entry.error_code,
             _consumer_group(entry, node),
             about=f"group {entry.group_id}",
@@ -305,14 +309,14 @@ def _partitions(entry: Any) -> tuple[TopicPartition, ...]:
 async def _with_describe_groups(
     call: Call, node: Node, share: list[str], operations: bool
 ) -> dict[str, Outcome[GroupDescription]]:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if operations:
-            spoken.needs(_OPERATIONS_FROM, "authorized operations of a group")
+            api.require(_OPERATIONS_FROM, "authorized operations of a group")
         return DescribeGroupsRequest(groups=share, include_authorized_operations=operations)
 
     answer: DescribeGroupsResponse = await call.ask(ApiKey.DESCRIBE_GROUPS, make, node.id)
     return {
-        entry.group_id: judged(
+        entry.group_id: outcome_of(
             entry.error_code,
             _classic_group(entry, node),
             about=f"group {entry.group_id}",
@@ -399,7 +403,7 @@ async def remove_members(
             return await _remove_several(call, node, group, pending, reason)
         return {member: await _remove_one(call, node, group, member) for member in pending}
 
-    return await call.settle("LEAVE_GROUP", members, attempt)
+    return await call.retry_items("LEAVE_GROUP", members, attempt)
 
 
 async def _remove_several(
@@ -424,9 +428,9 @@ def _key(entry: Any) -> MemberKey:
 
 
 async def _remove_one(call: Call, node: Node, group: str, member: MemberKey) -> Outcome[None]:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if member.instance_id is not None:
-            spoken.needs(_SEVERAL_FROM, "static members")
+            api.require(_SEVERAL_FROM, "static members")
         return LeaveGroupRequest(group_id=group, member_id=member.member_id)
 
     answer: LeaveGroupResponse = await call.ask(ApiKey.LEAVE_GROUP, make, node.id, newest=_SEVERAL_FROM - 1)
@@ -434,4 +438,4 @@ async def _remove_one(call: Call, node: Node, group: str, member: MemberKey) -> 
 
 
 def _judged(group: str, member: MemberKey, code: int) -> Outcome[None]:
-    return judged(code, None, about=f"group {group}, member {member}")
+    return outcome_of(code, None, about=f"group {group}, member {member}")

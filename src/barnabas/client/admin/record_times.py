@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
-from barnabas.client.admin.call import Call, Outcome, Spoken, check
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check
 from barnabas.client.admin.leaders import shares_of
 from barnabas.client.admin.records import OffsetSpec, list_offsets
 from barnabas.client.consumer.decode import BatchReader, find_complete_batches
@@ -53,7 +53,7 @@ async def first_times(
         found.update({tp: task.result() for tp, task in asked.items()})
         return found
 
-    return await call.settle("FETCH", wanted, attempt, awaits_unknown=True)
+    return await call.retry_items("FETCH", wanted, attempt, retries_unknown=True)
 
 
 async def _first_time(call: Call, leader: int, tp: TopicPartition, offset: int) -> int | None:
@@ -86,7 +86,7 @@ async def _start(call: Call, tp: TopicPartition) -> int | None:
 
 
 async def _fetch(call: Call, leader: int, tp: TopicPartition, offset: int, bytes_max: int) -> PartitionData:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         known = call.cluster.known_leader(tp)
         row = FetchPartition(
             partition=tp.partition,

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, outcome_of
 from barnabas.client.admin.leaders import ask_leaders, by_topic
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.offsets import (
@@ -74,11 +74,11 @@ class ListedOffset:
 async def list_offsets(
     call: Call, wanted: Mapping[TopicPartition, int], *, isolation: IsolationLevel
 ) -> dict[TopicPartition, Outcome[ListedOffset]]:
-    def make(spoken: Spoken, share: list[TopicPartition]) -> object:
+    def make(api: NegotiatedApi, share: list[TopicPartition]) -> object:
         for spec in {wanted[tp] for tp in share if wanted[tp] < 0}:
-            spoken.needs(_SINCE.get(OffsetSpec(spec), 0), OffsetSpec(spec).name)
+            api.require(_SINCE.get(OffsetSpec(spec), 0), OffsetSpec(spec).name)
         if isolation == "read_committed":
-            spoken.needs(_ISOLATION_FROM, "read_committed")
+            api.require(_ISOLATION_FROM, "read_committed")
         return ListOffsetsRequest(
             replica_id=_CONSUMER,
             isolation_level=_ISOLATION_LEVELS[isolation],
@@ -115,7 +115,7 @@ def _read(answer: Any) -> dict[TopicPartition, Outcome[ListedOffset]]:
                 timestamp_ms=_or_none(entry.timestamp),
                 leader_epoch=_or_none(entry.leader_epoch),
             )
-            found[tp] = judged(entry.error_code, listed, about=str(tp))
+            found[tp] = outcome_of(entry.error_code, listed, about=str(tp))
     return found
 
 
@@ -147,7 +147,7 @@ async def delete_records(
 ) -> dict[TopicPartition, Outcome[int]]:
     """Delete records and return the new low watermarks."""
 
-    def make(_: Spoken, share: list[TopicPartition]) -> object:
+    def make(_: NegotiatedApi, share: list[TopicPartition]) -> object:
         topics = [
             DeleteRecordsTopic(
                 name=topic,
@@ -171,14 +171,14 @@ def _low_watermarks(answer: Any) -> dict[TopicPartition, Outcome[int]]:
     for topic in response.topics:
         for entry in topic.partitions:
             tp = TopicPartition(topic.name, entry.partition_index)
-            found[tp] = judged(entry.error_code, entry.low_watermark, about=str(tp))
+            found[tp] = outcome_of(entry.error_code, entry.low_watermark, about=str(tp))
     return found
 
 
 async def describe_producers(
     call: Call, tps: Iterable[TopicPartition], *, broker: int | None
 ) -> dict[TopicPartition, Outcome[tuple[ProducerDescription, ...]]]:
-    def make(_: Spoken, share: list[TopicPartition]) -> object:
+    def make(_: NegotiatedApi, share: list[TopicPartition]) -> object:
         return DescribeProducersRequest(
             topics=[
                 TopicRequest(name=topic, partition_indexes=partitions)
@@ -206,5 +206,5 @@ def _producers(answer: Any) -> dict[TopicPartition, Outcome[tuple[ProducerDescri
                 )
                 for each in entry.active_producers
             )
-            found[tp] = judged(entry.error_code, active, about=str(tp), message=entry.error_message)
+            found[tp] = outcome_of(entry.error_code, active, about=str(tp), message=entry.error_message)
     return found

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
 from barnabas.client.admin import records, topic_descriptions, topics
-from barnabas.client.admin.call import Call, Outcome, Spoken, all_of, check, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, all_of, check, outcome_of
 from barnabas.client.admin.coordinators import TRANSACTION, ask_coordinators
 from barnabas.client.admin.leaders import ask_leaders
 from barnabas.client.admin.records import ProducerDescription
@@ -97,11 +97,11 @@ async def list_transactions(
 ) -> dict[str, TransactionListing]:
     """List transactions, sorted by transactional id, that pass all filters."""
 
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if longer_than_ms is not None and longer_than_ms >= 0:
-            spoken.needs(_DURATION_FROM, "filtering transactions by duration")
+            api.require(_DURATION_FROM, "filtering transactions by duration")
         if pattern:
-            spoken.needs(_PATTERN_FROM, "filtering transactions by id pattern (KIP-1152)")
+            api.require(_PATTERN_FROM, "filtering transactions by id pattern (KIP-1152)")
         return ListTransactionsRequest(
             state_filters=[state.value for state in states],
             producer_id_filters=list(producer_ids),
@@ -121,8 +121,8 @@ async def list_transactions(
     async def attempt(pending: list[int]) -> dict[int, Outcome[list[TransactionListing]]]:
         return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
 
-    brokers = sorted((await call.single("the brokers", call.cluster.refresh)).nodes)
-    shares = all_of(await call.settle("LIST_TRANSACTIONS", brokers, attempt))
+    brokers = sorted((await call.retry_single("the brokers", call.cluster.refresh)).nodes)
+    shares = all_of(await call.retry_items("LIST_TRANSACTIONS", brokers, attempt))
     # An id whose coordinator moves meanwhile may be listed by two brokers.
     listed = {listing.transactional_id: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))
@@ -163,7 +163,7 @@ def _description(entry: Any, broker: int) -> Outcome[TransactionDescription]:
         start_time_ms=entry.transaction_start_time_ms if entry.transaction_start_time_ms >= 0 else None,
         partitions=tuple(sorted(partitions)),
     )
-    return judged(entry.error_code, found, about=TRANSACTION.about(entry.transactional_id))
+    return outcome_of(entry.error_code, found, about=TRANSACTION.about(entry.transactional_id))
 
 
 # Abort and fence
@@ -189,7 +189,7 @@ async def abort_transaction(
         coordinator_epoch=coordinator_epoch,
     )
 
-    def make(_: Spoken, __: list[TopicPartition]) -> object:
+    def make(_: NegotiatedApi, __: list[TopicPartition]) -> object:
         return WriteTxnMarkersRequest(markers=[marker])
 
     return await ask_leaders(call, ApiKey.WRITE_TXN_MARKERS, [tp], make, _written)
@@ -202,7 +202,7 @@ def _written(answer: Any) -> dict[TopicPartition, Outcome[None]]:
         for topic in marker.topics:
             for entry in topic.partitions:
                 tp = TopicPartition(topic.name, entry.partition_index)
-                found[tp] = judged(entry.error_code, None, about=str(tp))
+                found[tp] = outcome_of(entry.error_code, None, about=str(tp))
     return found
 
 
@@ -218,7 +218,7 @@ async def fence_producers(
         except ClientError as error:
             return error
         fenced = FencedProducer(producer_id=entry.producer_id, producer_epoch=entry.producer_epoch)
-        return judged(entry.error_code, fenced, about=TRANSACTION.about(transactional_id))
+        return outcome_of(entry.error_code, fenced, about=TRANSACTION.about(transactional_id))
 
     async def ask(node: Node, share: list[str]) -> Mapping[str, Outcome[FencedProducer]]:
         # InitProducerId has one id per request.
@@ -303,7 +303,7 @@ class HangingSearch:
         wanted = list(partitions) if partitions is not None else []
         if names is not None or everywhere:
             wanted += await self._partitions_of(names)
-        open_ones = await self._open_for_long(sorted(set(wanted)), may_be_gone=everywhere)
+        open_ones = await self._open_too_long(sorted(set(wanted)), may_be_gone=everywhere)
         if not open_ones:
             return []
         ids = await self._ids_of({producer.producer_id for _, producer in open_ones})
@@ -323,15 +323,15 @@ class HangingSearch:
         """Return the partitions of these topics (None: all), only those with a replica on `broker` if set."""
         may_be_gone = names is None
         if names is None:
-            self._at(SearchStage.LIST_TOPICS, 0, 1)
+            self._report(SearchStage.LIST_TOPICS, 0, 1)
             names = await topics.list_topics(self._new_call(), internal=True)
         wanted, found = sorted(set(names)), list[TopicPartition]()
         for done, batch in _batches(wanted):
-            self._at(SearchStage.DESCRIBE_TOPICS, done, len(wanted))
+            self._report(SearchStage.DESCRIBE_TOPICS, done, len(wanted))
             outcomes = await topic_descriptions.describe_topics(
                 self._new_call(), batch, operations=False, page_partitions=topic_descriptions.PAGE_PARTITIONS
             )
-            for topic in _there(outcomes, may_be_gone).values():
+            for topic in _existing(outcomes, may_be_gone).values():
                 found += [
                     TopicPartition(topic.name, each.partition)
                     for each in topic.partitions
@@ -341,20 +341,20 @@ class HangingSearch:
 
     # Open transactions
 
-    async def _open_for_long(
+    async def _open_too_long(
         self, wanted: list[TopicPartition], *, may_be_gone: bool
     ) -> list[tuple[TopicPartition, ProducerDescription]]:
         found: list[tuple[TopicPartition, ProducerDescription]] = []
         for done, batch in _batches(wanted):
-            self._at(SearchStage.DESCRIBE_PRODUCERS, done, len(wanted))
+            self._report(SearchStage.DESCRIBE_PRODUCERS, done, len(wanted))
             call = self._new_call()
             outcomes = await records.describe_producers(call, batch, broker=self._broker)
             now_ms = call.cluster.ports.clock.now_ms()
             found += [
                 (tp, each)
-                for tp, producers in _there(outcomes, may_be_gone).items()
+                for tp, producers in _existing(outcomes, may_be_gone).items()
                 for each in sorted(producers, key=lambda producer: producer.producer_id)
-                if is_open_for_long(each, now_ms=now_ms, max_timeout_ms=self._max_timeout_ms)
+                if is_open_too_long(each, now_ms=now_ms, max_timeout_ms=self._max_timeout_ms)
             ]
         return found
 
@@ -362,33 +362,37 @@ class HangingSearch:
         tps = sorted({each.partition for each in suspects})
         open_now: set[tuple[TopicPartition, int, int | None]] = set()
         for done, batch in _batches(tps):
-            self._at(SearchStage.DESCRIBE_PRODUCERS, done, len(tps))
+            self._report(SearchStage.DESCRIBE_PRODUCERS, done, len(tps))
             outcomes = await records.describe_producers(self._new_call(), batch, broker=self._broker)
-            open_now |= {_begun(tp, each) for tp, found in _there(outcomes, True).items() for each in found}
-        return [each for each in suspects if _begun(each.partition, each.producer) in open_now]
+            open_now |= {
+                _transaction_key(tp, each)
+                for tp, found in _existing(outcomes, True).items()
+                for each in found
+            }
+        return [each for each in suspects if _transaction_key(each.partition, each.producer) in open_now]
 
     # Coordinators
 
     async def _ids_of(self, producer_ids: set[int]) -> dict[int, str]:
         wanted, found = sorted(producer_ids), dict[int, str]()
         for done, batch in _batches(wanted):
-            self._at(SearchStage.LIST_TRANSACTIONS, done, len(wanted))
+            self._report(SearchStage.LIST_TRANSACTIONS, done, len(wanted))
             listed = await list_transactions(self._new_call(), producer_ids=batch)
             found |= {each.producer_id: name for name, each in listed.items()}
         return found
 
     async def _described(self, ids: Sequence[str]) -> dict[str, TransactionDescription]:
-        self._at(SearchStage.DESCRIBE_TRANSACTIONS, 0, len(ids))
+        self._report(SearchStage.DESCRIBE_TRANSACTIONS, 0, len(ids))
         outcomes = await describe_transactions(self._new_call(), ids)
         # Skip ids that expired since they were listed.
         return all_of({each: outcome for each, outcome in outcomes.items() if not _is_not_found(outcome)})
 
-    def _at(self, stage: SearchStage, done: int, total: int) -> None:
+    def _report(self, stage: SearchStage, done: int, total: int) -> None:
         if self._tell is not None:
             self._tell(SearchProgress(stage, done, total))
 
 
-def is_open_for_long(producer: ProducerDescription, *, now_ms: int, max_timeout_ms: int) -> bool:
+def is_open_too_long(producer: ProducerDescription, *, now_ms: int, max_timeout_ms: int) -> bool:
     """Whether it has an open transaction older than the maximum timeout."""
     if producer.transaction_start_offset is None:
         return False
@@ -403,7 +407,9 @@ def is_known(
     return description is not None and tp in description.partitions
 
 
-def _begun(tp: TopicPartition, producer: ProducerDescription) -> tuple[TopicPartition, int, int | None]:
+def _transaction_key(
+    tp: TopicPartition, producer: ProducerDescription
+) -> tuple[TopicPartition, int, int | None]:
     return tp, producer.producer_id, producer.transaction_start_offset
 
 
@@ -411,7 +417,7 @@ def _is_not_found(outcome: object) -> bool:
     return isinstance(outcome, Refused) and outcome.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
-def _there(outcomes: Mapping[K, Outcome[V]], may_be_gone: bool) -> dict[K, V]:
+def _existing(outcomes: Mapping[K, Outcome[V]], may_be_gone: bool) -> dict[K, V]:
     """Return the results. In a search of all topics, ignore topics deleted in the meantime."""
     if may_be_gone:
         outcomes = {key: each for key, each in outcomes.items() if not isinstance(each, UnknownTopic)}

@@ -6,7 +6,7 @@ from typing import Self
 
 from barnabas.client.admin.admin import Admin as AsyncAdmin
 from barnabas.client.blocking.mirror import close_client, mirrored, start_client
-from barnabas.client.cluster import ClientPorts
+from barnabas.client.ports import ClientPorts
 
 
 class Admin:

@@ -17,13 +17,13 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.blocking.loop_thread import LoopThread
 from barnabas.client.blocking.mirror import mirrored, start_client
 from barnabas.client.blocking.turns import CallerTurns
-from barnabas.client.cluster import ClientPorts
 from barnabas.client.consumer.consumer import Consumer as AsyncConsumer
 from barnabas.client.consumer.message import EndOfPartition, Message
 from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS
 from barnabas.client.errors import ClientError, Closed
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 from barnabas.client.group.session import Callback
+from barnabas.client.ports import ClientPorts
 
 if TYPE_CHECKING:
     import pyarrow as pa

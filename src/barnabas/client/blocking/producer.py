@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from barnabas.client.blocking.delivery import Delivery, Handed
 from barnabas.client.blocking.handover import Handover
 from barnabas.client.blocking.mirror import mirrored, start_client
-from barnabas.client.cluster import ClientPorts
 from barnabas.client.deadline import Deadline, close_timeout_ms
 from barnabas.client.errors import Closed
+from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.prepared import PreparedTransaction
 from barnabas.client.producer.producer import Producer as AsyncProducer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import Tasks
-from barnabas.client.cluster import ClientPorts, Cluster
+from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.core import Core, topic_ids_of
 from barnabas.client.consumer.message import Message
 from barnabas.client.consumer.offsets import OffsetAt, list_offsets
@@ -28,6 +28,7 @@ from barnabas.client.group.offsets import Committer, OffsetAndMetadata, offsets_
 from barnabas.client.group.session import Callback, Callbacks
 from barnabas.client.group.topics import subscription_of
 from barnabas.client.metadata import TopicMetadata
+from barnabas.client.ports import ClientPorts
 from barnabas.client.shared import to_its_end
 
 if TYPE_CHECKING:

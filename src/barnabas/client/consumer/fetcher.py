@@ -32,7 +32,7 @@ from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse, NodeEn
 from barnabas.protocol.schema.fields import Records
 from barnabas.records.beneath import bytes_beneath
 
-FETCH_LANE: Final = "fetch"
+FETCH_CHANNEL: Final = "fetch"
 _TOPIC_IDS_FROM: Final = 13
 _SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -161,7 +161,7 @@ class Fetcher:
 
     async def _fetch(self, plan: Plan) -> None:
         try:
-            connection = await self._core.cluster.connection(self._node, lane=FETCH_LANE)
+            connection = await self._core.cluster.connection(self._node, channel=FETCH_CHANNEL)
             self._connection = connection
             # Positions may have changed while the connection was opened.
             plan.asked[:] = [each for each in plan.asked if self._core.is_current(each.one, each.generation)]

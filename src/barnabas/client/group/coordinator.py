@@ -12,7 +12,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.connection import key_of
 from barnabas.client.deadline import Backoff
 from barnabas.client.errors import BrokerUnavailable, ClientError, refused
-from barnabas.client.nodes import MAIN_LANE
+from barnabas.client.nodes import MAIN_CHANNEL
 from barnabas.client.shared import SharedWork
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -22,7 +22,7 @@ from barnabas.protocol.messages.consumer_groups import ConsumerGroupHeartbeatReq
 logger = logging.getLogger(__name__)
 
 # A join waits at the broker for the other members, and would block requests behind it.
-JOIN_LANE: Final = "group"
+JOIN_CHANNEL: Final = "group"
 _SEVERAL_KEYS_FROM: Final = 4
 # LeaveGroup names several members.
 _SEVERAL_MEMBERS_FROM: Final = 3
@@ -64,14 +64,14 @@ class Coordinator:
         request: object,
         *,
         timeout_ms: float | None = None,
-        lane: str = MAIN_LANE,
+        channel: str = MAIN_CHANNEL,
         newest: int | None = None,
     ) -> Any:
         """Ask the coordinator, once. A network error causes a new lookup."""
         node = await self._find()
         limit_ms = self._cluster.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            connection = await self._cluster.connection(node, lane=lane)
+            connection = await self._cluster.connection(node, channel=channel)
             version = connection.version_of(key_of(request))
             if newest is not None:
                 version = min(version, newest)

@@ -18,7 +18,7 @@ from barnabas.client.errors import ClientError, RequestTimedOut, is_retriable
 from barnabas.client.group.assignors import ASSIGNORS
 from barnabas.client.group.classic import ClassicMembership
 from barnabas.client.group.committed_offsets import Commits, StartPositions
-from barnabas.client.group.coordinator import JOIN_LANE, Coordinator, RetryDelay
+from barnabas.client.group.coordinator import JOIN_CHANNEL, Coordinator, RetryDelay
 from barnabas.client.group.effects import (
     Assign,
     ComputeAssignment,
@@ -243,7 +243,7 @@ class Session:
         timeout_ms = max(
             self.core.settings.request_timeout_ms, self.core.settings.max_poll_interval_ms + _JOIN_MORE_MS
         )
-        answer = await self.coordinator.ask(effect.request, timeout_ms=timeout_ms, lane=JOIN_LANE)
+        answer = await self.coordinator.ask(effect.request, timeout_ms=timeout_ms, channel=JOIN_CHANNEL)
         self.coordinator.check(answer.error_code)
         if membership.join_answered(answer):
             await self._delay.wait()
@@ -261,7 +261,7 @@ class Session:
             self.core.settings.request_timeout_ms, self.core.settings.max_poll_interval_ms + _JOIN_MORE_MS
         )
         try:
-            answer = await self.coordinator.ask(effect.request, timeout_ms=timeout_ms, lane=JOIN_LANE)
+            answer = await self.coordinator.ask(effect.request, timeout_ms=timeout_ms, channel=JOIN_CHANNEL)
         except ClientError:
             membership.sync_lost()
             raise

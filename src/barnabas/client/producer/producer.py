@@ -19,9 +19,10 @@ from contextlib import suppress
 from types import TracebackType
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import ClientPorts, Cluster
+from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff, Deadline, close_timeout_ms
 from barnabas.client.errors import ClientError, Closed, UnknownTopic
+from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.accumulator import BREATH
 from barnabas.client.producer.delivery import BatchDelivery, Delivered, Delivery, finished
 from barnabas.client.producer.errors import NotStarted, ProducerCrashed, TopicNotReady
