@@ -41,7 +41,7 @@ def answer(*rows: MetadataResponsePartition, error: int = 0, topic_id: Uuid = FI
     return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=2, topics=[topic])
 
 
-def test_an_answer_tells_of_nodes_topics_and_leaders() -> None:
+def test_a_response_has_nodes_topics_and_leaders() -> None:
     known = Metadata().with_answer(answer(row(1, leader=2), row(0)))
 
     assert known.nodes == {1: Node(1, "h1", 9092), 2: Node(2, "h2", 9092)}
@@ -142,7 +142,7 @@ def test_a_leader_newer_than_the_forgotten_one_is_valid() -> None:
     assert not topics_in_use.is_forgotten(ORDERS_0, 5)
 
 
-def test_idle_topics_are_dropped_with_what_was_forgotten_of_them() -> None:
+def test_idle_topics_are_dropped_with_their_invalidated_leaders() -> None:
     topics_in_use = TopicsInUse()
     topics_in_use.touch("orders", 1.0)
     topics_in_use.touch("other", 5.0)

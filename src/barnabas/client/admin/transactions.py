@@ -274,8 +274,8 @@ OnProgress: TypeAlias = Callable[[SearchProgress], object]
 class HangingSearch:
     """One search for transactions that are open in a partition, but unknown to every coordinator.
 
-    Nobody will end them, so the last stable offset of the partition stops at their start. The search is that
-    of Kafka's tool: find producers with a transaction older than the maximum timeout, look up their
+    No coordinator will end them, so the last stable offset of the partition stops at their start. The search
+    is that of Kafka's tool: find producers with a transaction older than the maximum timeout, look up their
     transactional ids, and describe those at the coordinators. A transaction that ends during the search looks
     the same, so the partitions of all findings are checked again.
 

@@ -14,7 +14,7 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 NODE = 1
 
 
-class Case:
+class Desk:
     """A buffer, two partitions, and the calls of on_space."""
 
     def __init__(self, *, reports_ends: bool = False) -> None:
@@ -60,176 +60,176 @@ class Case:
 
 
 def test_partitions_have_their_turns_by_answers() -> None:
-    case = Case()
-    case.arrive(case.a, 2)
-    case.arrive(case.a, 1)
-    case.arrive(case.b, 1)
+    desk = Desk()
+    desk.arrive(desk.a, 2)
+    desk.arrive(desk.a, 1)
+    desk.arrive(desk.b, 1)
 
-    assert case.read() == [(0, 0), (0, 1), (1, 0), (0, 2)]
+    assert desk.read() == [(0, 0), (0, 1), (1, 0), (0, 2)]
 
 
 def test_the_position_follows_the_reader_record_by_record() -> None:
-    case = Case()
-    case.arrive(case.a, 2, 2)
+    desk = Desk()
+    desk.arrive(desk.a, 2, 2)
     seen = []
     for _ in range(4):
-        case.read(1)
-        seen.append(case.buffer.position_of(case.a))
+        desk.read(1)
+        seen.append(desk.buffer.position_of(desk.a))
 
     assert seen == [(1, 0), (2, 0), (3, 0), (4, 0)]
 
 
 def test_bytes_are_held_until_all_of_an_answer_is_read() -> None:
-    case = Case()
-    size = case.arrive(case.a, 2, 2).size + case.arrive(case.b, 1).size
-    assert case.buffer.buffered_bytes == {NODE: size}
+    desk = Desk()
+    size = desk.arrive(desk.a, 2, 2).size + desk.arrive(desk.b, 1).size
+    assert desk.buffer.buffered_bytes == {NODE: size}
 
-    case.read(3)
-    assert case.buffer.buffered_bytes == {NODE: size}
-    case.read()
+    desk.read(3)
+    assert desk.buffer.buffered_bytes == {NODE: size}
+    desk.read()
 
-    assert case.buffer.buffered_bytes == {NODE: 0}
+    assert desk.buffer.buffered_bytes == {NODE: 0}
 
 
 def test_the_next_fetch_may_start_while_a_response_is_read() -> None:
-    case = Case()
-    case.arrive(case.a, 2)
-    assert case.a.is_full
-    case.freed_nodes.clear()
+    desk = Desk()
+    desk.arrive(desk.a, 2)
+    assert desk.a.is_full
+    desk.freed_nodes.clear()
 
-    case.read(1)
+    desk.read(1)
 
-    assert not case.a.is_full
-    assert case.freed_nodes == [NODE]
-    case.arrive(case.a, 2)
-    assert case.a.is_full
+    assert not desk.a.is_full
+    assert desk.freed_nodes == [NODE]
+    desk.arrive(desk.a, 2)
+    assert desk.a.is_full
 
 
 def test_data_fetched_for_an_old_position_is_dropped() -> None:
-    case = Case()
-    case.arrive(case.a, 3)
-    case.arrive(case.b, 1)
-    case.read(1)
+    desk = Desk()
+    desk.arrive(desk.a, 3)
+    desk.arrive(desk.b, 1)
+    desk.read(1)
 
-    case.buffer.drop(case.a)
-    case.a.move_to(7)
+    desk.buffer.drop(desk.a)
+    desk.a.move_to(7)
 
-    assert case.read() == [(1, 0)]
-    assert case.buffer.position_of(case.a) == (7, -1)
-    assert case.buffer.buffered_bytes == {NODE: 0}
+    assert desk.read() == [(1, 0)]
+    assert desk.buffer.position_of(desk.a) == (7, -1)
+    assert desk.buffer.buffered_bytes == {NODE: 0}
 
 
-def test_a_paused_partition_goes_on_where_it_was() -> None:
-    case = Case()
-    case.arrive(case.a, 3)
-    case.arrive(case.b, 1)
-    case.read(1)
+def test_a_resumed_partition_continues_at_its_position() -> None:
+    desk = Desk()
+    desk.arrive(desk.a, 3)
+    desk.arrive(desk.b, 1)
+    desk.read(1)
 
-    case.buffer.pause(case.a)
-    case.a.paused = True
-    case.arrive(case.a, 1)
-    assert case.read() == [(1, 0)]
-    assert case.buffer.position_of(case.a) == (1, 0)
+    desk.buffer.pause(desk.a)
+    desk.a.paused = True
+    desk.arrive(desk.a, 1)
+    assert desk.read() == [(1, 0)]
+    assert desk.buffer.position_of(desk.a) == (1, 0)
 
-    case.a.paused = False
-    case.buffer.resume(case.a)
-    assert case.read() == [(0, 1), (0, 2), (0, 3)]
+    desk.a.paused = False
+    desk.buffer.resume(desk.a)
+    assert desk.read() == [(0, 1), (0, 2), (0, 3)]
 
 
 def test_pausing_after_the_last_message_of_a_chunk_loses_nothing() -> None:
-    case = Case()
-    case.arrive(case.a, 1, 1)
-    case.read(1)
+    desk = Desk()
+    desk.arrive(desk.a, 1, 1)
+    desk.read(1)
 
-    case.buffer.pause(case.a)
-    case.a.paused = True
-    assert case.read() == []
-    case.a.paused = False
-    case.buffer.resume(case.a)
+    desk.buffer.pause(desk.a)
+    desk.a.paused = True
+    assert desk.read() == []
+    desk.a.paused = False
+    desk.buffer.resume(desk.a)
 
-    assert case.read() == [(0, 1)]
-    assert case.buffer.position_of(case.a)[0] == 2
+    assert desk.read() == [(0, 1)]
+    assert desk.buffer.position_of(desk.a)[0] == 2
 
 
 def test_shed_data_is_fetched_again_from_the_position() -> None:
-    case = Case()
-    case.arrive(case.a, 3)
-    case.read(1)
-    case.buffer.pause(case.a)
-    case.a.paused = True
+    desk = Desk()
+    desk.arrive(desk.a, 3)
+    desk.read(1)
+    desk.buffer.pause(desk.a)
+    desk.a.paused = True
 
-    case.buffer.evict(case.a)
+    desk.buffer.evict(desk.a)
 
-    assert (case.a.fetch_offset, case.buffer.buffered_bytes) == (1, {NODE: 0})
+    assert (desk.a.fetch_offset, desk.buffer.buffered_bytes) == (1, {NODE: 0})
 
 
-def test_an_error_comes_after_the_data_before_it_and_once() -> None:
-    case = Case()
+def test_an_error_is_raised_once_after_earlier_data() -> None:
+    desk = Desk()
     error = NoOffset(A, 2, 0, 0)
-    case.arrive(case.a, 2)
-    case.buffer.stop(case.a, error)
-    case.arrive(case.b, 1)
+    desk.arrive(desk.a, 2)
+    desk.buffer.stop(desk.a, error)
+    desk.arrive(desk.b, 1)
 
-    assert case.read(3) == [(0, 0), (0, 1), (1, 0)]
-    assert not case.buffer.advance(1, quiet=True)
+    assert desk.read(3) == [(0, 0), (0, 1), (1, 0)]
+    assert not desk.buffer.advance(1, quiet=True)
     with pytest.raises(NoOffset):
-        case.read()
-    assert case.read() == []
+        desk.read()
+    assert desk.read() == []
 
 
 def test_a_corrupt_batch_leaves_the_position_before_it() -> None:
-    case = Case()
+    desk = Desk()
     first, second = log_of(2, 3)
-    case.arrive(case.a, data=first + second[:-1] + b"?")
+    desk.arrive(desk.a, data=first + second[:-1] + b"?")
     # One more response arrived in the meantime; it is never read.
-    case.arrive(case.a, 1)
+    desk.arrive(desk.a, 1)
 
-    assert case.read(2, enough=100) == [(0, 0), (0, 1)]
+    assert desk.read(2, enough=100) == [(0, 0), (0, 1)]
     with pytest.raises(CorruptRecords) as error:
-        case.read(1)
+        desk.read(1)
 
     assert (error.value.offset, error.value.next_offset) == (2, 5)
-    assert (case.a.position, case.a.fetch_offset, case.buffer.buffered_bytes) == (2, 2, {NODE: 0})
-    assert case.read() == []
+    assert (desk.a.position, desk.a.fetch_offset, desk.buffer.buffered_bytes) == (2, 2, {NODE: 0})
+    assert desk.read() == []
 
 
-def test_ends_come_after_the_data_and_once() -> None:
-    case = Case(reports_ends=True)
-    case.arrive(case.a, 2, end=2)
-    case.arrive(case.b, 1, end=5)
+def test_an_end_of_partition_is_returned_once_after_the_data() -> None:
+    desk = Desk(reports_ends=True)
+    desk.arrive(desk.a, 2, end=2)
+    desk.arrive(desk.b, 1, end=5)
 
-    assert case.read() == [(0, 0), (0, 1), (1, 0), (-1, 2)]
-    case.buffer.report_end(case.a)
-    assert case.read() == []
+    assert desk.read() == [(0, 0), (0, 1), (1, 0), (-1, 2)]
+    desk.buffer.report_end(desk.a)
+    assert desk.read() == []
 
-    case.arrive(case.a, 1, end=3)
-    assert case.read() == [(0, 2), (-1, 3)]
-    case.buffer.drop(case.a)
-    case.a.move_to(3)
-    case.buffer.report_end(case.a)
-    assert case.read() == [(-1, 3)]
+    desk.arrive(desk.a, 1, end=3)
+    assert desk.read() == [(0, 2), (-1, 3)]
+    desk.buffer.drop(desk.a)
+    desk.a.move_to(3)
+    desk.buffer.report_end(desk.a)
+    assert desk.read() == [(-1, 3)]
 
 
 def test_partition_ends_are_reported_only_on_request() -> None:
-    case = Case()
-    case.arrive(case.a, 2, end=2)
-    case.buffer.report_end(case.b)
+    desk = Desk()
+    desk.arrive(desk.a, 2, end=2)
+    desk.buffer.report_end(desk.b)
 
-    assert case.read() == [(0, 0), (0, 1)]
+    assert desk.read() == [(0, 0), (0, 1)]
 
 
 def test_next_whole_works_after_single_messages() -> None:
-    case = Case()
-    fetch = case.arrive(case.a, 3)
-    case.read(1)
+    desk = Desk()
+    fetch = desk.arrive(desk.a, 3)
+    desk.read(1)
 
-    assert case.buffer.next_fetch() == (case.a, fetch)
-    assert case.a.position == 1
+    assert desk.buffer.next_fetch() == (desk.a, fetch)
+    assert desk.a.position == 1
     # Continue with messages without finishing the response.
-    assert case.read(1) == [(0, 1)]
+    assert desk.read(1) == [(0, 1)]
 
-    assert case.buffer.next_fetch() == (case.a, fetch)
-    case.buffer.finish_fetch(case.a, fetch)
-    assert case.buffer.position_of(case.a) == (3, 0)
-    assert case.buffer.next_fetch() is None
-    assert case.buffer.buffered_bytes == {NODE: 0}
+    assert desk.buffer.next_fetch() == (desk.a, fetch)
+    desk.buffer.finish_fetch(desk.a, fetch)
+    assert desk.buffer.position_of(desk.a) == (3, 0)
+    assert desk.buffer.next_fetch() is None
+    assert desk.buffer.buffered_bytes == {NODE: 0}

@@ -74,7 +74,7 @@ def test_every_move_starts_a_generation_and_clears_errors() -> None:
 
 
 @pytest.mark.parametrize("why", ["paused", "pending_check", "error", "retry_at_s"])
-def test_what_keeps_a_partition_from_being_fetched(why: str) -> None:
+def test_states_in_which_a_partition_is_not_fetched(why: str) -> None:
     one = PartitionState(A, ID)
     one.move_to(3)
     assert one.is_fetchable(10)
