@@ -168,6 +168,24 @@ class Call:
 
         return only(await self.retry_items(what, [what], one))
 
+    async def ask_brokers(
+        self, what: str, ask: Callable[[int], Awaitable[V]], brokers: Iterable[int] | None = None
+    ) -> dict[int, Outcome[V]]:
+        """Ask each broker by id (default: all). An error of one is its outcome."""
+
+        async def one(broker: int) -> Outcome[V]:
+            try:
+                return await ask(broker)
+            except ClientError as error:
+                return error
+
+        async def attempt(pending: list[int]) -> dict[int, Outcome[V]]:
+            return dict(zip(pending, await asyncio.gather(*map(one, pending)), strict=True))
+
+        if brokers is None:
+            brokers = sorted((await self.retry_single("the brokers", self.cluster.refresh)).nodes)
+        return await self.retry_items(what, brokers, attempt)
+
     async def _run_attempt(
         self, wanted: list[K], attempt: Callable[[list[K]], Awaitable[Mapping[K, Outcome[V]]]]
     ) -> dict[K, Outcome[V]]:

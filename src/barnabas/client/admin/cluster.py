@@ -291,26 +291,12 @@ async def describe_log_dirs(
         ]
     request = DescribeLogDirsRequest(topics=topics)
 
-    async def ask(broker: int) -> Outcome[dict[str, LogDir]]:
-        try:
-            answer: DescribeLogDirsResponse = await call.ask(
-                ApiKey.DESCRIBE_LOG_DIRS, lambda _: request, broker
-            )
-            check(answer.error_code, about=f"broker {broker}")
-        except ClientError as error:
-            return error
+    async def ask(broker: int) -> dict[str, LogDir]:
+        answer: DescribeLogDirsResponse = await call.ask(ApiKey.DESCRIBE_LOG_DIRS, lambda _: request, broker)
+        check(answer.error_code, about=f"broker {broker}")
         return {entry.log_dir: _log_dir(entry) for entry in answer.results}
 
-    async def attempt(pending: list[int]) -> dict[int, Outcome[dict[str, LogDir]]]:
-        return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
-
-    if brokers is None:
-        brokers = await call.retry_single("the brokers", lambda: _all_brokers(call))
-    return await call.retry_items("DESCRIBE_LOG_DIRS", brokers, attempt)
-
-
-async def _all_brokers(call: Call) -> list[int]:
-    return sorted((await call.cluster.refresh()).nodes)
+    return await call.ask_brokers("DESCRIBE_LOG_DIRS", ask, brokers)
 
 
 def _log_dir(entry: DescribeLogDirsResult) -> LogDir:

@@ -5,7 +5,6 @@ does not know it: only the former tells the type of a group, and a group may cha
 Committed offsets are in group_offsets.py.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -15,7 +14,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
 from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, all_of, check, outcome_of
 from barnabas.client.admin.coordinators import ask_coordinators, coordinator_of
-from barnabas.client.errors import ClientError, Refused, UnsupportedByBroker
+from barnabas.client.errors import Refused, UnsupportedByBroker
 from barnabas.client.metadata import Node
 from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.api_keys import ApiKey
@@ -104,19 +103,12 @@ async def list_groups(
             types_filter=[kind.value for kind in types] if by_type else [],
         )
 
-    async def ask(broker: int) -> Outcome[list[GroupListing]]:
-        try:
-            answer: ListGroupsResponse = await call.ask(ApiKey.LIST_GROUPS, make, broker)
-            check(answer.error_code, about=f"the groups of broker {broker}")
-        except ClientError as error:
-            return error
+    async def ask(broker: int) -> list[GroupListing]:
+        answer: ListGroupsResponse = await call.ask(ApiKey.LIST_GROUPS, make, broker)
+        check(answer.error_code, about=f"the groups of broker {broker}")
         return [_listing(entry) for entry in answer.groups]
 
-    async def attempt(pending: list[int]) -> dict[int, Outcome[list[GroupListing]]]:
-        return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
-
-    brokers = sorted((await call.retry_single("the brokers", call.cluster.refresh)).nodes)
-    shares = all_of(await call.retry_items("LIST_GROUPS", brokers, attempt))
+    shares = all_of(await call.ask_brokers("LIST_GROUPS", ask))
     # A group that moves meanwhile may be listed by two brokers.
     listed = {listing.group: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))

@@ -5,7 +5,6 @@ aborts its open transaction, go to the coordinators. WriteTxnMarkers goes to the
 the coordinator: it is for hanging transactions.
 """
 
-import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
@@ -110,19 +109,12 @@ async def list_transactions(
             transactional_id_pattern=pattern or None,
         )
 
-    async def ask(broker: int) -> Outcome[list[TransactionListing]]:
-        try:
-            answer: ListTransactionsResponse = await call.ask(ApiKey.LIST_TRANSACTIONS, make, broker)
-            check(answer.error_code, about=f"the transactions of broker {broker}")
-        except ClientError as error:
-            return error
+    async def ask(broker: int) -> list[TransactionListing]:
+        answer: ListTransactionsResponse = await call.ask(ApiKey.LIST_TRANSACTIONS, make, broker)
+        check(answer.error_code, about=f"the transactions of broker {broker}")
         return [_listing(entry, broker) for entry in answer.transaction_states]
 
-    async def attempt(pending: list[int]) -> dict[int, Outcome[list[TransactionListing]]]:
-        return dict(zip(pending, await asyncio.gather(*map(ask, pending)), strict=True))
-
-    brokers = sorted((await call.retry_single("the brokers", call.cluster.refresh)).nodes)
-    shares = all_of(await call.retry_items("LIST_TRANSACTIONS", brokers, attempt))
+    shares = all_of(await call.ask_brokers("LIST_TRANSACTIONS", ask))
     # An id whose coordinator moves meanwhile may be listed by two brokers.
     listed = {listing.transactional_id: listing for share in shares.values() for listing in share}
     return dict(sorted(listed.items()))
