@@ -447,5 +447,3 @@ class Consumer:
         member = self._member("committed()", leaving=True)
         wanted = [TopicPartition(*each) for each in tps]
         return await member.committed(wanted) if wanted else {}
-
-    # Offsets of partitions
