@@ -9,8 +9,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.errors import ClientError
-from barnabas.client.group.callbacks import CallbackFailed
-from barnabas.client.group.errors import InCallback
+from barnabas.client.group.errors import CallbackFailed, InCallback
 from barnabas.testing import Broker
 
 pytestmark = pytest.mark.kernel

@@ -10,9 +10,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset
 from barnabas.client.errors import ClientError
-from barnabas.client.group.callbacks import CallbackFailed
 from barnabas.client.group.errors import (
     AssignedOtherwise,
+    CallbackFailed,
     CommitFailed,
     FencedInstance,
     GroupFailed,

@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from barnabas.client.admin.transactions_handed_over import AT_ONCE
+from barnabas.client.admin.end_transactions import AT_ONCE
 from barnabas.client.errors import Refused
 from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import (

@@ -25,7 +25,7 @@ from barnabas.cli.tool import (
 if TYPE_CHECKING:
     from barnabas.cli.topic.patterns import PartitionFilter
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.offsets import ListedOffset
+    from barnabas.client.admin.records import ListedOffset
 
 _PREFIX: Final = "Error occurred: "
 _TIMES: Final = {

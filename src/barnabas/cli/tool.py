@@ -104,7 +104,7 @@ def admin_settings(options: GivenOptions) -> dict[str, object]:
     admin client rejects settings that no client knows.
     """
     from barnabas.base.settings import settings_of
-    from barnabas.client.admin.settings import AdminSettings
+    from barnabas.client.settings import AdminSettings
 
     found = client_settings(options)
     unknown = [name for name in found if name not in settings_of(AdminSettings)]

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         UnknownTopic,
         UnsupportedByBroker,
     )
-    from barnabas.client.group.callbacks import CallbackFailed
     from barnabas.client.group.errors import (
         AssignedOtherwise,
+        CallbackFailed,
         CommitFailed,
         FencedInstance,
         GroupFailed,
@@ -68,9 +68,9 @@ _HOMES = {
         "UnknownTopic",
         "UnsupportedByBroker",
     ),
-    "barnabas.client.group.callbacks": ("CallbackFailed",),
     "barnabas.client.group.errors": (
         "AssignedOtherwise",
+        "CallbackFailed",
         "CommitFailed",
         "FencedInstance",
         "GroupFailed",

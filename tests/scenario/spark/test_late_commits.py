@@ -17,7 +17,7 @@ import pytest
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.features import FeatureUpdate, UpgradeType
-from barnabas.client.admin.offsets import IsolationLevel, OffsetSpec
+from barnabas.client.admin.records import IsolationLevel, OffsetSpec
 from barnabas.client.blocking import Admin, Consumer
 from barnabas.client.consumer.message import EndOfPartition
 from barnabas.client.producer.transaction_errors import ProducerFenced

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import NamedTuple
 
 from barnabas.base.settings import Setting, settings_of
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.producer.settings import ProducerSettings
+from barnabas.client.settings import AdminSettings
 from barnabas.server.settings.catalog import BROKER
 from barnabas.server.settings.declare import Support
 from support.docs.pages import DOCS
@@ -437,7 +437,7 @@ FIXED = {
             "",
             "Largest `max.in.flight.requests.per.connection` of an idempotent producer.",
         ),
-        Limit("client.consumer.streams", "STREAMS_MAX", "", "Streams of one consumer."),
+        Limit("client.consumer.reader", "STREAMS_MAX", "", "Streams of one consumer."),
         Limit(
             "client.admin.call",
             "UNKNOWN_MS_MAX",

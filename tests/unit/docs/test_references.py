@@ -12,10 +12,9 @@ import pytest
 
 from barnabas.base.settings import settings_of
 from barnabas.cli.main import COMMANDS
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.producer.settings import ProducerSettings
-from barnabas.client.settings import REFUSED, ClientSettings
+from barnabas.client.settings import REFUSED, AdminSettings, ClientSettings
 from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP
 from barnabas.storage.topic_settings import SETTINGS as TOPIC
 from support.docs.pages import DOCS, ROOT, all_pages, anchors, blocks, links, name_of, prose, spans

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from barnabas.client.blocking.delivery import Delivery, QueuedRecord
-from barnabas.client.blocking.mirror import Blocking, mirrored
+from barnabas.client.blocking.mirror import mirrored, start_client
 from barnabas.client.blocking.record_queue import RecordQueue
-from barnabas.client.deadline import Deadline
-from barnabas.client.ending import close_timeout_ms
+from barnabas.client.deadline import Deadline, close_timeout_ms
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.producer import Producer as AsyncProducer
@@ -55,7 +54,7 @@ class Transaction:
         self._run(lambda: self._inner.__aexit__(kind, error, trace))
 
 
-class Producer(Blocking[AsyncProducer]):
+class Producer:
     """Started by the constructor. Thread-safe; records of each thread stay in order."""
 
     def __init__(
@@ -66,7 +65,9 @@ class Producer(Blocking[AsyncProducer]):
         ports: ClientPorts | None = None,
         **named: object,
     ) -> None:
-        super().__init__(lambda: AsyncProducer(settings, ports=ports, **named))
+        self._thread, self._client = start_client(
+            "producer", lambda: AsyncProducer(settings, ports=ports, **named)
+        )
         self._queue = self._thread.run(self._new_queue())
 
     async def _new_queue(self) -> RecordQueue:
@@ -198,6 +199,9 @@ class Producer(Blocking[AsyncProducer]):
             return
         finally:
             self._thread.close()
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

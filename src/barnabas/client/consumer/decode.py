@@ -32,7 +32,7 @@ CREATE_TIME: Final = TimestampType.CREATE_TIME
 LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 
-def reach(data: bytes, start: i64, end: i64) -> tuple[int, int, int]:
+def find_complete_batches(data: bytes, start: i64, end: i64) -> tuple[int, int, int]:
     """Return end, next offset and last leader epoch of the complete batches in data[start:end].
 
     Without a complete batch these are `start`, -1 and -1. Only lengths are checked.

@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.deadline import Deadline
-from barnabas.client.ending import close_timeout_ms, to_its_end
+from barnabas.client.deadline import Deadline, close_timeout_ms
 from barnabas.client.errors import Closed
 from barnabas.client.ports import ClientPorts
 from barnabas.client.producer.accumulator import RECORDS_PER_YIELD
@@ -36,6 +35,7 @@ from barnabas.client.producer.transaction import (
     Transaction,
 )
 from barnabas.client.producer.transaction_errors import NotTransactional
+from barnabas.client.shared import to_its_end
 from barnabas.records.record import Header
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
-from barnabas.client.errors import BrokerUnavailable, ClientError, Refused, UnsupportedByBroker, refused
+from barnabas.client.errors import Refused, UnsupportedByBroker, refused
 from barnabas.client.group.coordinator import Coordinator
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 from barnabas.client.group.subscription import by_topic
@@ -18,7 +18,6 @@ from barnabas.client.producer.transaction import NOTHING_PREPARED, PreparedTrans
 from barnabas.client.producer.transaction_state import V1_UNTIL
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -30,8 +29,6 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 
-_TRANSACTIONS: Final = 1
-_SEVERAL_FROM: Final = 4
 _NO_IDENTITY: Final = Identity(-1, -1)
 # First InitProducerId version that carries the current producer id and epoch.
 _IDENTITY_FROM: Final = 3
@@ -48,36 +45,14 @@ class NoCoordinator(Refused):
 class TransactionCoordinator(Coordinator):
     """The coordinator of a transactional id; looked up like that of a group."""
 
-    async def _ask_around(self) -> int:
-        key = self._group_id
-        connection = await self._cluster.any_connection()
-        version = connection.version_of(ApiKey.FIND_COORDINATOR)
-        request = (
-            FindCoordinatorRequest(key_type=_TRANSACTIONS, coordinator_keys=[key])
-            if version >= _SEVERAL_FROM
-            else FindCoordinatorRequest(key_type=_TRANSACTIONS, key=key)
-        )
-        timeout_ms = self._cluster.settings.request_timeout_ms
-        answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
-        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
-        if entry is None:
-            raise BrokerUnavailable(
-                [connection.address], f"its response has no entry for transactional.id {key}"
-            )
-        if entry.error_code != ErrorCode.NONE:
-            raise NoCoordinator(ErrorCode.of(entry.error_code), about=f"transactional.id {key}")
-        if entry.node_id not in self._cluster.metadata.nodes:
-            await self._cluster.refresh([])
-        self._node = int(entry.node_id)
-        return self._node
+    key_type = 1
+    key_noun = "transactional.id"
 
-    async def connection(self) -> Connection:
-        node = await self._find()
-        try:
-            return await self._cluster.connection(node)
-        except ClientError as error:
-            self._forget(node, error)
-            raise
+    def _lookup_error(self, code: int, about: str, message: str | None) -> Refused:
+        return NoCoordinator(ErrorCode.of(code), about=about)
+
+    def _found(self, node: int) -> None:
+        self._node = node
 
 
 class TransactionRequests:

@@ -8,10 +8,9 @@ from typing import Final
 
 from barnabas.base.settings import InvalidSetting, UnknownSetting, settings_of
 from barnabas.base.spelling import nearest
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import ConsumerSettings, parse_consumer_settings
 from barnabas.client.producer.settings import ProducerSettings, producer_settings
-from barnabas.client.settings import ClientSettings, NoSettings
+from barnabas.client.settings import AdminSettings, ClientSettings, NoSettings
 from barnabas.spark.options.values import BadOption, Values, hint
 
 PREFIX: Final = "kafka."

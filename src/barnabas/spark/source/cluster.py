@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.admin.call import PartlyRefused
-from barnabas.client.admin.describing import TopicDescription
-from barnabas.client.admin.offsets import IsolationLevel, ListedOffset, OffsetSpec
+from barnabas.client.admin.records import IsolationLevel, ListedOffset, OffsetSpec
+from barnabas.client.admin.topic_descriptions import TopicDescription
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
 from barnabas.spark.first_contact import NotReached, is_no_answer

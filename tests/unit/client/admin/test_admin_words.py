@@ -5,7 +5,7 @@ import pytest
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.settings import InvalidSetting
-from barnabas.client.admin.call import PartlyRefused, all_of, check, judged, name_of, only
+from barnabas.client.admin.call import PartlyRefused, all_of, check, name_of, only, outcome_of
 from barnabas.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
@@ -17,9 +17,8 @@ from barnabas.client.admin.configs import (
     topic_resource,
 )
 from barnabas.client.admin.leaders import by_topic
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.errors import ConnectionLost, Refused, UnknownTopic
-from barnabas.client.settings import parse_settings_of
+from barnabas.client.settings import AdminSettings, parse_settings_of
 from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.error_codes import ErrorCode
 
@@ -110,8 +109,8 @@ def test_an_error_that_is_not_a_refusal_is_raised_unchanged() -> None:
 
 
 def test_a_code_becomes_the_error_that_it_names() -> None:
-    assert judged(0, 5, about="x") == 5
-    unknown = judged(3, 5, about="topic x", message="nobody knows it")
+    assert outcome_of(0, 5, about="x") == 5
+    unknown = outcome_of(3, 5, about="topic x", message="nobody knows it")
     assert isinstance(unknown, UnknownTopic)
     assert str(unknown) == "topic x: UNKNOWN_TOPIC_OR_PARTITION: nobody knows it"
     check(0, about="x")

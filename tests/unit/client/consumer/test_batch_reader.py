@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.base.errors import Malformed
-from barnabas.client.consumer.decode import BatchReader, claimed_next_offset, reach
+from barnabas.client.consumer.decode import BatchReader, claimed_next_offset, find_complete_batches
 from barnabas.client.consumer.message import Message
 from barnabas.records.builder import NewRecord, build_batch
 from barnabas.records.control import ControlType, build_control_batch
@@ -28,15 +28,15 @@ def batch_of(records: list[NewRecord], first: int, *, append_ms: int | None = No
 
 def reader_of(data: bytes, start: int = 0, **given: object) -> BatchReader:
     answer = HEAD + data + TAIL
-    whole, _, _ = reach(answer, len(HEAD), len(HEAD + data))
+    whole, _, _ = find_complete_batches(answer, len(HEAD), len(HEAD + data))
     aborted: list[tuple[int, int]] = given.pop("aborted", [])  # type: ignore[assignment]
     check_crc = bool(given.get("check_crc", True))
     return BatchReader("orders", 0, answer, len(HEAD), whole, start, check_crc, aborted)
 
 
 def reach_of(data: bytes) -> tuple[int, int, int]:
-    """Return reach() for batches inside a larger response."""
-    end, next_offset, epoch = reach(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
+    """Return find_complete_batches() for batches inside a larger response."""
+    end, next_offset, epoch = find_complete_batches(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
     return end - len(HEAD), next_offset, epoch
 
 

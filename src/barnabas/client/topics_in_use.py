@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from barnabas.base.ids import TopicPartition
 
 
-class Interest:
+class TopicsInUse:
     """Counts refreshes, so that a response only clears leaders that were forgotten before its request."""
 
     def __init__(self) -> None:
         self._touched_s: dict[str, float] = {}
         self._forgotten: dict[TopicPartition, tuple[int, int]] = {}
-        self._moment = 0
+        self._refreshes = 0
 
     @property
     def names(self) -> Iterable[str]:
@@ -31,7 +31,7 @@ class Interest:
 
     def forget(self, tp: TopicPartition, epoch: int) -> None:
         """Note that the leader of this epoch is wrong."""
-        self._forgotten[tp] = (epoch, self._moment)
+        self._forgotten[tp] = (epoch, self._refreshes)
 
     def is_forgotten(self, tp: TopicPartition, epoch: int) -> bool:
         found = self._forgotten.get(tp)
@@ -41,10 +41,10 @@ class Interest:
     def has_forgotten(self) -> bool:
         return bool(self._forgotten)
 
-    def moment(self) -> int:
+    def start_refresh(self) -> int:
         """Start a refresh: leaders forgotten from here on are later than it."""
-        self._moment += 1
-        return self._moment
+        self._refreshes += 1
+        return self._refreshes
 
     def refreshed(self, topics: frozenset[str], began: int) -> None:
         """A refresh started at `began` succeeded: clear older entries of these topics."""

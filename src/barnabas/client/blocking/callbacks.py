@@ -11,14 +11,14 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.loop_thread import LoopThread
-from barnabas.client.group.callbacks import Callback
 from barnabas.client.group.errors import InCallback
+from barnabas.client.group.session import Callback
 
 T = TypeVar("T")
 _Tps = frozenset[TopicPartition]
 
 
-class _Asked:
+class _RequestedCallback:
     """A callback requested by the loop."""
 
     def __init__(self, callback: Callback, tps: _Tps) -> None:
@@ -27,14 +27,14 @@ class _Asked:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
-class CallerTurns:
+class CallbackRunner:
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
         # Whether a callback runs in a thread right now.
-        self.is_calling = False
+        self.is_running = False
         self._has_callbacks = False
         # Used only in the loop.
-        self._asked: deque[_Asked] = deque()
+        self._requested: deque[_RequestedCallback] = deque()
         self._wakeup = asyncio.Event()
 
     def wrapped(self, callback: Callback | None) -> "Callable[[_Tps], Awaitable[None]] | None":
@@ -44,19 +44,19 @@ class CallerTurns:
         self._has_callbacks = True
 
         async def ask(tps: _Tps) -> None:
-            asked = _Asked(callback, tps)
-            self._asked.append(asked)
+            requested = _RequestedCallback(callback, tps)
+            self._requested.append(requested)
             self._wakeup.set()
             try:
-                await asked.done
+                await requested.done
             finally:
-                if asked in self._asked:
-                    self._asked.remove(asked)
+                if requested in self._requested:
+                    self._requested.remove(requested)
 
         return ask
 
     def check(self, what: str) -> None:
-        if self.is_calling:
+        if self.is_running:
             raise InCallback(what)
 
     def run(self, work: Coroutine[Any, Any, T], *, ends: bool = False) -> T:
@@ -66,43 +66,43 @@ class CallerTurns:
         """
         if not self._has_callbacks:
             return self._thread.run(work)
-        waiting = _Waiting(work)
+        work_task = _Work(work)
         if ends:
-            self._thread.run(self._forget())
-        while (asked := self._wait(waiting)) is not None:
+            self._thread.run(self._drop_requested())
+        while (requested := self._wait(work_task)) is not None:
             try:
-                self.is_calling = True
-                asked.callback(asked.tps)
+                self.is_running = True
+                requested.callback(requested.tps)
             except Exception as error:
-                self._thread.run(_answer(asked, error))
+                self._thread.run(_set_outcome(requested, error))
             except BaseException as error:
                 # Ctrl-C: report it to the loop, then raise it here.
-                self._thread.run(_answer(asked, RuntimeError(repr(error))))
-                self._thread.run(waiting.end())
+                self._thread.run(_set_outcome(requested, RuntimeError(repr(error))))
+                self._thread.run(work_task.end())
                 raise
             else:
-                self._thread.run(_answer(asked, None))
+                self._thread.run(_set_outcome(requested, None))
             finally:
-                self.is_calling = False
-        return waiting.result()
+                self.is_running = False
+        return work_task.result()
 
-    async def _forget(self) -> None:
-        self._asked.clear()
+    async def _drop_requested(self) -> None:
+        self._requested.clear()
 
-    def _wait(self, waiting: "_Waiting[T]") -> _Asked | None:
+    def _wait(self, work_task: "_Work[T]") -> _RequestedCallback | None:
         try:
-            return self._thread.run(self._next(waiting))
+            return self._thread.run(self._next(work_task))
         except BaseException:
-            waiting.drop()
+            work_task.drop()
             raise
 
-    async def _next(self, waiting: "_Waiting[T]") -> _Asked | None:
+    async def _next(self, work_task: "_Work[T]") -> _RequestedCallback | None:
         """Return the next requested callback; None when the work is done."""
-        task = waiting.begun()
+        task = work_task.begun()
         try:
             while not task.done():
-                if self._asked:
-                    return self._asked.popleft()
+                if self._requested:
+                    return self._requested.popleft()
                 self._wakeup.clear()
                 news = asyncio.ensure_future(self._wakeup.wait())
                 try:
@@ -110,12 +110,12 @@ class CallerTurns:
                 finally:
                     news.cancel()
         except asyncio.CancelledError:
-            await waiting.end()
+            await work_task.end()
             raise
         return None
 
 
-class _Waiting(Generic[T]):
+class _Work(Generic[T]):
     """A coroutine in the loop whose end a thread waits for."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
@@ -143,10 +143,10 @@ class _Waiting(Generic[T]):
         return self._task.result()
 
 
-async def _answer(asked: _Asked, error: Exception | None) -> None:
-    if asked.done.done():
+async def _set_outcome(requested: _RequestedCallback, error: Exception | None) -> None:
+    if requested.done.done():
         return
     if error is None:
-        asked.done.set_result(None)
+        requested.done.set_result(None)
     else:
-        asked.done.set_exception(error)
+        requested.done.set_exception(error)

@@ -18,7 +18,7 @@ INITIAL_EPOCH: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 
-class Wanted(NamedTuple):
+class PartitionFetch(NamedTuple):
     """One partition of a fetch."""
 
     topic_id: Uuid
@@ -46,13 +46,13 @@ class FetchSession:
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
         self._uses_ids = True
-        self._known: dict[TopicPartition, Wanted] = {}
+        self._known: dict[TopicPartition, PartitionFetch] = {}
 
     @property
     def id(self) -> int:
         return self._id
 
-    def request(self, wanted: Mapping[TopicPartition, Wanted], *, uses_ids: bool) -> SessionRequest:
+    def request(self, wanted: Mapping[TopicPartition, PartitionFetch], *, uses_ids: bool) -> SessionRequest:
         """Build the request for `wanted`. Only a full request carries the order."""
         if uses_ids != self._uses_ids:
             # A session names topics either by id or by name.
@@ -95,7 +95,7 @@ class FetchSession:
         self._known = {}
 
 
-def _topics(wanted: Iterable[tuple[TopicPartition, Wanted]], uses_ids: bool) -> list[FetchTopic]:
+def _topics(wanted: Iterable[tuple[TopicPartition, PartitionFetch]], uses_ids: bool) -> list[FetchTopic]:
     topics: list[FetchTopic] = []
     last: tuple[str, Uuid] | None = None
     for tp, one in wanted:
@@ -117,7 +117,7 @@ def _topics(wanted: Iterable[tuple[TopicPartition, Wanted]], uses_ids: bool) -> 
     return topics
 
 
-def _forgotten(gone: list[tuple[TopicPartition, Wanted]], uses_ids: bool) -> list[ForgottenTopic]:
+def _forgotten(gone: list[tuple[TopicPartition, PartitionFetch]], uses_ids: bool) -> list[ForgottenTopic]:
     topics: dict[tuple[str, Uuid], ForgottenTopic] = {}
     for tp, known in gone:
         key = (tp.topic, known.topic_id)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.group.assignors.assignor import ASSIGNORS, Counts, Members, Shares
+from barnabas.client.group.assignors import ASSIGNORS, Counts, Members, Shares
 from barnabas.client.group.subscription import Subscription
 
 # A partition that moves takes two rounds.

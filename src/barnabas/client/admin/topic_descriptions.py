@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged, name_of
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check, name_of, outcome_of
 from barnabas.client.admin.topics import Topic
 from barnabas.client.errors import NotKafka, Refused, UnsupportedByBroker
 from barnabas.client.metadata import NO_LEADER
@@ -59,12 +59,12 @@ class TopicDescription:
     operations: frozenset[AclOperation] | None
 
 
-async def describe(
+async def describe_topics(
     call: Call, topics: Iterable[Topic] | None, *, operations: bool, page_partitions: int
 ) -> dict[Topic, Outcome[TopicDescription]]:
     """Describe topics by name or id; None: all topics."""
     if topics is None:
-        everything = await call.single("all topics", lambda: _all(call, operations, page_partitions))
+        everything = await call.retry_single("all topics", lambda: _all(call, operations, page_partitions))
         return {name: outcome for name, outcome in everything.items()}  # noqa: C416 (its keys are Topics)
     wanted = list(topics)
     ids: list[Uuid] = [topic for topic in wanted if not isinstance(topic, str)]
@@ -76,8 +76,8 @@ async def describe(
     async def identified(pending: list[Uuid]) -> dict[Uuid, Outcome[TopicDescription]]:
         return await _by_id(call, pending, operations)
 
-    by_name = await call.settle("DESCRIBE_TOPIC_PARTITIONS", names, named)
-    by_id = await call.settle("METADATA", ids, identified)
+    by_name = await call.retry_items("DESCRIBE_TOPIC_PARTITIONS", names, named)
+    by_id = await call.retry_items("METADATA", ids, identified)
     return {topic: by_name[topic] if isinstance(topic, str) else by_id[topic] for topic in wanted}
 
 
@@ -145,7 +145,7 @@ async def _pages(call: Call, names: list[str], limit: int) -> dict[str, Outcome[
         cursor = following
 
 
-def _always(request: object) -> Callable[[Spoken], object]:
+def _always(request: object) -> Callable[[NegotiatedApi], object]:
     """Return a request builder for a request that is the same in every version."""
     return lambda _: request
 
@@ -177,10 +177,10 @@ def _from_page(entry: DescribeTopicPartitionsResponseTopic) -> Outcome[TopicDesc
 async def _metadata(
     call: Call, topics: list[MetadataRequestTopic] | None, operations: bool, *, least: int = 0
 ) -> MetadataResponse:
-    def make(spoken: Spoken) -> object:
-        spoken.needs(least, "topic ids")
+    def make(api: NegotiatedApi) -> object:
+        api.require(least, "topic ids")
         if operations:
-            spoken.needs(_OPERATIONS_FROM, "authorized operations of a topic")
+            api.require(_OPERATIONS_FROM, "authorized operations of a topic")
         return MetadataRequest(
             topics=topics,
             allow_auto_topic_creation=False,
@@ -216,4 +216,4 @@ def _described(entry: Any, partitions: tuple[PartitionDescription, ...]) -> Outc
         partitions=partitions,
         operations=operations_of(entry.topic_authorized_operations),
     )
-    return judged(entry.error_code, found, about=f"topic {entry.name or name_of(topic_id)}")
+    return outcome_of(entry.error_code, found, about=f"topic {entry.name or name_of(topic_id)}")
