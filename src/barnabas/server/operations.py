@@ -5,7 +5,7 @@ The bits are the numbers of Kafka's ACL operations. Once there are ACLs, only th
 
 from typing import Final
 
-from barnabas.protocol.acl_operations import AclOperation, operation_bits
+from barnabas.protocol.messages.acls import AclOperation, operation_bits
 
 OF_TOPIC: Final = operation_bits(
     AclOperation.READ,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from barnabas.base.coalesce import Coalesced
+from barnabas.base.tasks import Coalesced
 
 
 def test_those_who_come_meanwhile_are_served_together_by_the_next_run() -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from barnabas.client.admin.transactions_ending import FencedProducer
     from barnabas.client.admin.transactions_hanging import HangingTransaction, SearchProgress, SearchStage
-    from barnabas.protocol.acl_operations import AclOperation
+    from barnabas.protocol.messages.acls import AclOperation
 
 _HOMES = {
     "admin": ("Admin",),

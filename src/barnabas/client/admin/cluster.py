@@ -8,8 +8,8 @@ from barnabas.base.values import value
 from barnabas.client.admin.call import Call, Spoken, check
 from barnabas.client.errors import ClientError, UnsupportedByBroker
 from barnabas.client.metadata import Node
-from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.acls import AclOperation, operations_of
 from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
 from barnabas.protocol.messages.cluster import (
     DescribeClusterRequest,

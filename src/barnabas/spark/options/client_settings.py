@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from barnabas.base.settings import InvalidSetting, UnknownSetting, settings_of
-from barnabas.base.spelling import nearest
+from barnabas.base.settings import InvalidSetting, UnknownSetting, nearest, settings_of
 from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import ConsumerSettings, parse_consumer_settings
 from barnabas.client.producer.settings import ProducerSettings, producer_settings

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from barnabas.base.spelling import nearest
+from barnabas.base.settings import nearest
 from barnabas.spark.options.errors import BadOption
 
 _INT64_MAX: Final = (1 << 63) - 1
