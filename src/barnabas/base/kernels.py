@@ -5,8 +5,12 @@ exist only where the build has written them (barnabas/protocol/tuned).
 """
 
 GENERATED = (
+    "barnabas.protocol.generated.classic_groups",
+    "barnabas.protocol.generated.cluster",
+    "barnabas.protocol.generated.consumer_groups",
     "barnabas.protocol.generated.fetch",
     "barnabas.protocol.generated.group_offsets",
+    "barnabas.protocol.generated.offsets",
     "barnabas.protocol.generated.produce",
     "barnabas.protocol.generated.transactions",
 )

@@ -76,7 +76,7 @@ class OffsetFetchRequestGroup:
     topics: list[OffsetFetchRequestTopics] | None = array(OffsetFetchRequestTopics, null="0+")
 
 
-@request(9, versions="1-10", flexible="6+")
+@request(9, versions="1-10", flexible="6+", tuned=True)
 class OffsetFetchRequest:
     """v6 flexible; v7 require_stable; v8 no group_id, no topics, groups; v9 member_id, member_epoch; v10
     no name, topic_id
@@ -126,7 +126,7 @@ class OffsetFetchResponseGroup:
     error_code: int = int16()
 
 
-@response(9, versions="1-10", flexible="6+")
+@response(9, versions="1-10", flexible="6+", tuned=True)
 class OffsetFetchResponse:
     """v2 error_code; v3 throttle_time_ms; v5 committed_leader_epoch; v6 flexible; v8 no topics, no
     error_code, groups; v10 no name, topic_id

@@ -4,7 +4,7 @@ from barnabas.protocol.schema.fields import array, boolean, int8, int16, int32, 
 from barnabas.protocol.schema.struct import request, response, struct
 
 
-@request(22, versions="0-6", flexible="2+")
+@request(22, versions="0-6", flexible="2+", tuned=True)
 class InitProducerIdRequest:
     """v2 flexible; v3 producer_id, producer_epoch; v6, which is unfinished in Kafka 4.3: enable2_pc,
     keep_prepared_txn
@@ -18,7 +18,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = boolean("6+")
 
 
-@response(22, versions="0-6", flexible="2+")
+@response(22, versions="0-6", flexible="2+", tuned=True)
 class InitProducerIdResponse:
     """v2 flexible; v6 ongoing_txn_producer_id, ongoing_txn_producer_epoch"""
 
@@ -88,7 +88,7 @@ class AddPartitionsToTxnResponse:
     )
 
 
-@request(25, versions="0-4", flexible="3+")
+@request(25, versions="0-4", flexible="3+", tuned=True)
 class AddOffsetsToTxnRequest:
     """v3 flexible"""
 
@@ -98,7 +98,7 @@ class AddOffsetsToTxnRequest:
     group_id: str = string()
 
 
-@response(25, versions="0-4", flexible="3+")
+@response(25, versions="0-4", flexible="3+", tuned=True)
 class AddOffsetsToTxnResponse:
     """v3 flexible"""
 
@@ -186,7 +186,7 @@ class TxnOffsetCommitRequestTopic:
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
 
 
-@request(28, versions="0-5", flexible="3+")
+@request(28, versions="0-5", flexible="3+", tuned=True)
 class TxnOffsetCommitRequest:
     """v2 committed_leader_epoch; v3 flexible, generation_id, member_id, group_instance_id"""
 
@@ -212,7 +212,7 @@ class TxnOffsetCommitResponseTopic:
     partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
 
 
-@response(28, versions="0-5", flexible="3+")
+@response(28, versions="0-5", flexible="3+", tuned=True)
 class TxnOffsetCommitResponse:
     """v3 flexible"""
 

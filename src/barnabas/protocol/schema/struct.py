@@ -48,7 +48,7 @@ class Schema:
         self.kind = "struct"
         self.key: int | None = None
         self.listeners: tuple[str, ...] = ()
-        # Whether the build generates a class, and the decoder of a request or encoder of a response.
+        # Whether the build generates a class, a decoder and an encoder.
         self.is_tuned = False
         # The decoder, if it is installed: (version, frame, position) -> (message, position after it).
         self.tuned_decoder: TunedDecoder | None = None

@@ -1,4 +1,4 @@
-"""Generate the decoder of a tuned request: one function for all versions, which reads a frame field by field.
+"""Generate the decoder of a tuned message: one function for all versions, which reads a frame field by field.
 
 Fields of a fixed size are read straight from the frame, other fields by the functions of reader.py.
 """
@@ -15,6 +15,7 @@ from barnabas.protocol.tuned.structs import (
     Unsupported,
     condition,
     flexible_condition,
+    holds_records,
     is_opposite,
     native_type,
     nested_structs,
@@ -65,7 +66,7 @@ class _DecoderSource:
         add("")
         add("")
         add(f"def decode_{function}(version: i64, buf: bytes, at: i64) -> tuple[{name}, i64]:")
-        add('    """Return the request and the position after it; raise Malformed and nothing else."""')
+        add('    """Return the message and the position after it; raise Malformed and nothing else."""')
         add("    try:")
         add(f"        return _read_{function}(version, buf, at)")
         add("    except DECODE_FAILURES:")
@@ -84,11 +85,11 @@ class _DecoderSource:
         flexible = condition(self._schema.flexible, self._schema.versions) or "True"
         body = self._body()
         body.add(f"r = Reader(version, {flexible}, buf, at)")
-        if _holds_records(self._message):
+        if holds_records(self._message):
             body.add("view = memoryview(buf)")
-        body.add(f"request = {self._schema.name}()")
-        self._struct(body, self._message, "request", self._schema.versions)
-        body.add("return request, r.at")
+        body.add(f"message = {self._schema.name}()")
+        self._struct(body, self._message, "message", self._schema.versions)
+        body.add("return message, r.at")
         # The arguments already have the names.
         self._function(
             f"_read_{function}(version: i64, buf: bytes, at: i64) -> tuple[{self._schema.name}, i64]",
@@ -112,7 +113,7 @@ class _DecoderSource:
         body.indent -= 1
         if is_fixed:
             body.add("r.at = at")
-        view = ", view: memoryview" if _holds_records(cls) else ""
+        view = ", view: memoryview" if holds_records(cls) else ""
         head = [f"count = read_count(r, {self._least(cls)})"]
         self._function(
             f"_read_{snake(name)}_list(r: Reader, items: list[{name}]{view}) -> None",
@@ -296,7 +297,7 @@ class _DecoderSource:
             body.add(f"{items}.append({one})")
             body.indent -= 1
         elif item.struct is not None:
-            view = ", view" if _holds_records(item.struct) else ""
+            view = ", view" if holds_records(item.struct) else ""
             body.add(f"_read_{snake(schema_of(item.struct).name)}_list(r, {items}{view})")
         else:
             least = min(self._smallest(item, version) for version in _all(within))
@@ -364,9 +365,3 @@ def _flexible_part(flexible: Versions, within: Versions) -> Versions:
 
 def _is_all_fixed(cls: type) -> bool:
     return all(field.kind in _READS_AT for field in plain_fields(cls))
-
-
-def _holds_records(cls: type) -> bool:
-    return any(
-        field.kind is Kind.RECORDS for struct in nested_structs(cls) for field in schema_of(struct).fields
-    )

@@ -1,4 +1,4 @@
-"""Generate the encoder of a tuned response: one function for all versions, which writes one bytes object.
+"""Generate the encoder of a tuned message: one function for all versions, which writes one bytes object.
 
 Fields that are rare, such as tagged ones, are left to the generic encoder: the tuned one raises Unwritable
 when one of them is set.
@@ -54,11 +54,11 @@ class _EncoderSource:
         add = self._source.add
         add("")
         add("")
-        add(f"def encode_{function}(version: i64, response: {name}, parts: list[bytes]) -> bool:")
-        add('    """Append the response to `parts`; return False if it is left to the generic encoder."""')
+        add(f"def encode_{function}(version: i64, message: {name}, parts: list[bytes]) -> bool:")
+        add('    """Append the message to `parts`; return False if it is left to the generic encoder."""')
         add("    w = BytesWriter()")
         add("    try:")
-        add(f"        _write_{function}(w, version, response)")
+        add(f"        _write_{function}(w, version, message)")
         add("    except ENCODE_FAILURES:")
         add("        return False")
         add("    parts.append(w.getvalue())")
@@ -71,11 +71,11 @@ class _EncoderSource:
 
     def _write_message(self, function: str) -> None:
         body = self._body()
-        self._struct(body, self._message, "response", self._schema.versions)
+        self._struct(body, self._message, "message", self._schema.versions)
         add = self._source.add
         add("")
         add("")
-        add(f"def _write_{function}(w: BytesWriter, version: i64, response: {self._schema.name}) -> None:")
+        add(f"def _write_{function}(w: BytesWriter, version: i64, message: {self._schema.name}) -> None:")
         if re.search(r"\bflexible\b", body.text()):
             add(f"    flexible = {condition(self._schema.flexible, self._schema.versions) or 'True'}")
         self._source.lines += body.lines
@@ -143,26 +143,23 @@ class _EncoderSource:
             body.add(f"{_FIXED_WRITERS[field.kind]}(w, {value})")
         else:
             writer = self._sized_writer(field)
-            if null:
-                self._refuse_null(body, value, null, field)
-                body.add(f"{writer}(w, flexible, {value})")
-            else:
-                body.add(f"{writer.replace('write_', 'write_nullable_')}(w, flexible, {value})")
+            self._refuse_null(body, field, value, null)
+            if null != "False":
+                writer = writer.replace("write_", "write_nullable_")
+            body.add(f"{writer}(w, flexible, {value})")
 
-    def _refuse_null(self, body: Source, value: str, null: str, field: Field) -> None:
-        """Make the type checker see that a value which is null in other versions is not."""
-        if null != "False":
-            raise Unsupported(f"{field} may be null in some versions only")
-        if is_nullable(field) or field.default is None:
-            body.add(f"if {value} is None:")
+    def _refuse_null(self, body: Source, field: Field, value: str, null: str) -> None:
+        """Raise Unwritable for None in versions that have no null."""
+        if null and (is_nullable(field) or field.default is None):
+            body.add(f"if {value} is None{'' if null == 'False' else f' and not ({null})'}:")
             body.add("    raise Unwritable")
 
     def _nested(self, body: Source, field: Field, value: str, null: str) -> None:
         assert field.struct is not None, field
         part = body.fresh("part")
         body.add(f"{part} = {value}")
-        if null:
-            self._refuse_null(body, part, null, field)
+        self._refuse_null(body, field, part, null)
+        if null == "False":
             self._inner(body, field.struct, part)
             return
         body.add(f"if {part} is None:")
@@ -184,20 +181,15 @@ class _EncoderSource:
         item = field.item
         assert item is not None, field
         items = value
-        if null in ("", "False"):
-            if null == "" or is_nullable(field) or field.default is None:
-                items = body.fresh("items")
-                body.add(f"{items} = {value}")
-        else:
-            raise Unsupported(f"{field} may be null in some versions only")
-        if items != value:
+        if null != "False" or is_nullable(field) or field.default is None:
+            items = body.fresh("items")
+            body.add(f"{items} = {value}")
+            self._refuse_null(body, field, items, null)
+        if null != "False":
             body.add(f"if {items} is None:")
-            if null == "False":
-                body.add("    raise Unwritable")
-            else:
-                body.add("    write_null_array(w, flexible)")
-                body.add("else:")
-                body.indent += 1
+            body.add("    write_null_array(w, flexible)")
+            body.add("else:")
+            body.indent += 1
         body.add(f"write_count(w, flexible, len({items}))")
         one = body.fresh("item")
         body.add(f"for {one} in {items}:")
@@ -207,7 +199,7 @@ class _EncoderSource:
         else:
             body.add(self._item(item, one))
         body.indent -= 1
-        if null == "":
+        if null != "False":
             body.indent -= 1
 
     def _item(self, item: Field, value: str) -> str:

@@ -20,7 +20,7 @@ from barnabas.protocol.schema.source import Source
 from barnabas.protocol.schema.struct import schema_of
 from barnabas.protocol.tuned.decoder_source import write_decoder
 from barnabas.protocol.tuned.encoder_source import write_encoder
-from barnabas.protocol.tuned.structs import nested_structs, write_class
+from barnabas.protocol.tuned.structs import holds_records, nested_structs, write_class
 
 # What generated code may use; a module imports those of the names that it has.
 _IMPORTS: Final = {
@@ -100,12 +100,14 @@ def module_source(family: str) -> str:
     body = Source()
     for cls in tuned_structs(family):
         write_class(body, cls)
-    codecs: dict[str, list[str]] = {"decode": [], "encode": []}
+    tables = ["", "", "# By the name of the message.", "DECODERS: Final[dict[str, Callable[..., Any]]] = {"]
+    tables += [f'    "{schema_of(cls).name}": {write_decoder(body, cls)},' for cls in tuned_messages(family)]
+    tables += ["}", "ENCODERS: Final[dict[str, Callable[..., bool]]] = {"]
     for cls in tuned_messages(family):
-        verb, write = (
-            ("decode", write_decoder) if schema_of(cls).kind == "request" else ("encode", write_encoder)
-        )
-        codecs[verb].append(f'    "{schema_of(cls).name}": {write(body, cls)},')
+        # Records are sent as they are, and not copied into the bytes of the message.
+        if not holds_records(cls):
+            tables.append(f'    "{schema_of(cls).name}": {write_encoder(body, cls)},')
+    tables.append("}")
     text = body.text()
     head = [f'"""Generated from messages/{family}.py, by tuned/generate.py. Do not edit."""', ""]
     head += ["from collections.abc import Callable", "from typing import Any, Final"]
@@ -113,17 +115,6 @@ def module_source(family: str) -> str:
         used = [name for name in names if re.search(rf"\b{name}\b", text)]
         if used:
             head.append(f"from {module} import {', '.join(used)}")
-    tables = [
-        "",
-        "",
-        "# By the name of the message.",
-        "DECODERS: Final[dict[str, Callable[..., Any]]] = {",
-        *codecs["decode"],
-        "}",
-        "ENCODERS: Final[dict[str, Callable[..., bool]]] = {",
-        *codecs["encode"],
-        "}",
-    ]
     return "\n".join([*head, text.rstrip(), *tables]) + "\n"
 
 

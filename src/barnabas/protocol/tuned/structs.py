@@ -84,6 +84,12 @@ def is_nullable(field: Field) -> bool:
     return field.null.first <= field.null.last
 
 
+def holds_records(cls: type) -> bool:
+    return any(
+        field.kind is Kind.RECORDS for struct in nested_structs(cls) for field in schema_of(struct).fields
+    )
+
+
 def plain_fields(cls: type) -> list[Field]:
     return [field for field in schema_of(cls).fields if field.tag is None]
 
