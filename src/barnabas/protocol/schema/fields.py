@@ -174,7 +174,7 @@ def records(versions: str = "0+", *, null: str = "none") -> Records:
 def position_of(records: object, *, init: Literal[False] = False) -> int:
     """Declare an attribute with the position of `records` in the frame, which is records.obj.
 
-    It is not on the wire. Tuned decoders set it; it is -1 for records that no tuned decoder has read.
+    It is not on the wire. Decoders set it; it is -1 for records that do not come from a frame.
     """
     return cast(int, Position(cast(Field, records)))
 
