@@ -128,7 +128,7 @@ class _EncoderSource:
         if field.default is None:
             return f"{value} is not None"
         if field.default is list:
-            return f"{value} is None or {value}" if is_nullable(field) else value
+            return f"({value} is None or {value})" if is_nullable(field) else value
         if isinstance(field.default, type):
             raise Unsupported(f"{field} is a struct that some versions lack")
         return f"{value} != {'ZERO_UUID' if field.kind is Kind.UUID else repr(field.default)}"
