@@ -6,8 +6,7 @@ tests/unit/server/settings/test_support.py asks the same of a properties file.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from barnabas.base.setting_support import Support
-from barnabas.base.settings import InvalidSetting, Setting
+from barnabas.base.settings import InvalidSetting, Setting, Support
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.configs import (
     AlterConfigsAlterableConfig,

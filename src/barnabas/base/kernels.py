@@ -1,21 +1,25 @@
 """The modules that mypyc compiles, and whether it did.
 
-setup.py reads KERNELS from this file by path, so nothing is imported at the top.
+setup.py reads KERNELS from this file by path, so nothing is imported at the top. The modules in GENERATED
+exist only where the build has written them (barnabas/protocol/tuned).
 """
 
+GENERATED = (
+    "barnabas.protocol.generated.classic_groups",
+    "barnabas.protocol.generated.cluster",
+    "barnabas.protocol.generated.consumer_groups",
+    "barnabas.protocol.generated.fetch",
+    "barnabas.protocol.generated.group_offsets",
+    "barnabas.protocol.generated.offsets",
+    "barnabas.protocol.generated.produce",
+    "barnabas.protocol.generated.transactions",
+)
 KERNELS = (
+    *GENERATED,
     "barnabas.base.clock",
     "barnabas.protocol.wire",
     "barnabas.protocol.tuned.reader",
     "barnabas.protocol.tuned.writer",
-    "barnabas.protocol.tuned.fetch_request",
-    "barnabas.protocol.tuned.produce_request",
-    "barnabas.protocol.tuned.produce_response",
-    "barnabas.protocol.tuned.offset_commit_request",
-    "barnabas.protocol.tuned.offset_commit_response",
-    "barnabas.protocol.tuned.add_partitions_request",
-    "barnabas.protocol.tuned.add_partitions_response",
-    "barnabas.protocol.tuned.end_txn",
     "barnabas.protocol.schema.codec",
     "barnabas.protocol.apis",
     "barnabas.protocol.exchange",
@@ -115,6 +119,10 @@ def compiled_kernels() -> dict[str, bool]:
 
     state = {}
     for name in KERNELS:
-        spec = find_spec(name)
+        try:
+            spec = find_spec(name)
+        except ModuleNotFoundError:
+            # The package of generated modules.
+            spec = None
         state[name] = spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
     return state

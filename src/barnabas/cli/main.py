@@ -124,7 +124,7 @@ def usage() -> str:
 
 def unknown(name: str) -> str:
     """Return the message for a name that is no command, with the nearest one if there is any."""
-    from barnabas.base.spelling import nearest
+    from barnabas.base.settings import nearest
 
     what = "option" if name.startswith("-") else "command"
     known = ["--help", "--version"] if what == "option" else list(COMMANDS)

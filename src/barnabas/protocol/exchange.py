@@ -17,7 +17,7 @@ from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import Api, api
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.messages.connection import RequestHeader, ResponseHeader
 from barnabas.protocol.schema.codec import NotEncodable, decode, decoder, encode_parts, stepped_decoder
 from barnabas.protocol.schema.decoder import Decode, Steps
 from barnabas.records.buffers import fresh_bytes

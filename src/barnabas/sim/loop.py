@@ -9,9 +9,11 @@ little real time.
 """
 
 import asyncio
+import gc
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar, cast
@@ -19,12 +21,42 @@ from weakref import WeakValueDictionary
 
 from barnabas.sim.errors import SimulationFailed, SimulationStuck, SimulationTooLong, waiting
 from barnabas.sim.executor import SimExecutor
-from barnabas.sim.garbage import collect, steady_garbage
 from barnabas.sim.network import SimNetwork
 from barnabas.sim.selector import SimSelector
-from barnabas.sim.tasks import SimFuture, SimTask, number_of
 
 T = TypeVar("T")
+
+
+class SimTask(asyncio.Task[T]):
+    """A numbered task, so that a set of them has the same order in every run.
+
+    asyncio uses sets of tasks: a TaskGroup cancels its children in set order. An ordinary task is hashed by
+    its address, so the order would change from run to run, and a failing seed could not be replayed.
+    """
+
+    def __init__(self, coro: Coroutine[Any, Any, T], *, number: int, **rest: Any) -> None:
+        # First, because the constructor of a task adds it to a set.
+        self.number = number
+        super().__init__(coro, **rest)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimFuture(asyncio.Future[T]):
+    """A numbered future, for the same reason."""
+
+    def __init__(self, *, number: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.number = number
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+def number_of(task: asyncio.Task[Any]) -> int:
+    return task.number if isinstance(task, SimTask) else -1
+
 
 TURNS_MAX: Final = 2_000_000
 # Maximum virtual time of a run.
@@ -76,7 +108,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         if self.turns > self.turns_max:
             raise SimulationTooLong(f"limit of {self.turns_max} loop iterations exceeded {self._waiting()}")
         if self.turns % COLLECT_TURNS == 0:
-            collect()
+            gc.collect()
         if seconds is None:
             raise SimulationStuck(f"deadlock: no event is scheduled {self._waiting()}")
         then_ns = self._now_ns + round(seconds * 1_000_000_000)
@@ -134,13 +166,13 @@ class SimLoop(asyncio.SelectorEventLoop):
             try:
                 result = super().run_until_complete(future)
             except BaseException as error:
-                collect()
+                gc.collect()
                 for text, _ in self._unretrieved:
                     error.add_note(f"also not retrieved: {text}")
                 self._unretrieved.clear()
                 raise
             # Collecting forgotten tasks reports their errors.
-            collect()
+            gc.collect()
         if self._unretrieved:
             raise self._failure()
         return result
@@ -262,3 +294,23 @@ class SimLoop(asyncio.SelectorEventLoop):
         if self._thread not in (None, threading.get_ident()):
             raise RuntimeError("called from another thread, which the simulated world does not support")
         return self.call_soon(callback, *args, context=context)
+
+
+@contextmanager
+def steady_garbage() -> Iterator[None]:
+    """Collect only when gc.collect() is called, and only objects created inside.
+
+    A collection has effects: a forgotten task reports its error, a forgotten stream closes its connection.
+    Python collects depending on all allocations since the start of the process, so a run would depend on
+    earlier tests. Here the run itself determines the times.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    # Existing objects are irrelevant for this run, and would slow down every collection.
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()

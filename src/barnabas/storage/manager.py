@@ -12,10 +12,9 @@ from functools import partial
 from typing import Final
 
 from barnabas.base.clock import Clock
-from barnabas.base.coalesce import Coalesced
 from barnabas.base.executor import Executor
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.base.tasks import together
+from barnabas.base.tasks import Coalesced, together
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory, open_directory
 from barnabas.storage.directory.meta_properties import check_together

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, Value, any_of, at_least, between, exactly, list_of, one_of
-from barnabas.base.setting_support import nothing_to_tune, unsupported
-from barnabas.base.settings import SettingType, Synonym, setting, settings_of
+from barnabas.base.settings import SettingType, Synonym, nothing_to_tune, setting, settings_of, unsupported
 
 BOOLEAN: Final = SettingType.BOOLEAN
 STRING: Final = SettingType.STRING

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from barnabas.base.coalesce import Coalesced
+from barnabas.base.tasks import Coalesced
 
 
 def test_calls_during_a_run_share_the_next_one() -> None:

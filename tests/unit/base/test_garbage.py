@@ -5,14 +5,14 @@ import sys
 
 STORY = """
 import gc, weakref
-from barnabas.base.garbage import YOUNG_MAX, leave_out_what_is_there
+from barnabas.base.memory import YOUNG_MAX, freeze_existing_objects
 
 class Ring:
     def __init__(self):
         self.me = self
 
 old = [Ring() for _ in range(1000)]
-leave_out_what_is_there()
+freeze_existing_objects()
 assert gc.isenabled() and gc.get_threshold()[0] == YOUNG_MAX
 assert gc.get_freeze_count() > 1000
 ring = weakref.ref(Ring())
@@ -23,13 +23,13 @@ assert ring() is None, "a cycle that came later is found"
 
 STAYING = """
 import gc, weakref
-from barnabas.base.garbage import YOUNG_MAX, YOUNG_TIMES, collect_all, leave_out_what_is_there
+from barnabas.base.memory import YOUNG_MAX, YOUNG_TIMES, collect_all, freeze_existing_objects
 
 class Ring:
     def __init__(self):
         self.me = self
 
-leave_out_what_is_there()
+freeze_existing_objects()
 rings = [Ring() for _ in range(50)]
 watched = [weakref.ref(ring) for ring in rings]
 kept, most = [], 0

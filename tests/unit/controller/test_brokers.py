@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.controller.versions import as_written
+from barnabas.controller.registrations import as_written
 from barnabas.metadata.partition import UNASSIGNED
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import (

@@ -14,7 +14,7 @@ from barnabas.controller.controller import Controller
 from barnabas.controller.shell import REQUESTS_WAITING_MAX, ControllerShell
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.snapshot_schedule import SnapshotSchedule
+from barnabas.metadata.snapshot import SnapshotSchedule
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import BrokerHeartbeatRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest

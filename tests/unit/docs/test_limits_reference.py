@@ -255,7 +255,7 @@ FIXED = {
     ],
     "Topics and settings": [
         Limit(
-            "controller.names",
+            "controller.topic_names",
             "NAME_LENGTH_MAX",
             "characters",
             "Length of a topic's name. A longer one is refused.",

@@ -20,8 +20,8 @@ from barnabas.protocol.exchange import (
     response_parts,
 )
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+from barnabas.protocol.messages.connection import RequestHeader
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from barnabas.protocol.messages.headers import RequestHeader
 from barnabas.protocol.schema.codec import NotEncodable, decode
 
 # The tuned Fetch decoder is a kernel.

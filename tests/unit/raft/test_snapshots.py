@@ -5,12 +5,12 @@ from random import Random
 import pytest
 
 from barnabas.raft.batches import encode_record
-from barnabas.raft.cleaning import new_log_start
 from barnabas.raft.facts import OffsetAndEpoch
 from barnabas.raft.snapshots import (
     SNAPSHOT_BATCH_BYTES,
     SnapshotFile,
     list_snapshots,
+    new_log_start,
     parse_snapshot_name,
     read_bootstrap,
     read_snapshot,

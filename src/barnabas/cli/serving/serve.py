@@ -14,14 +14,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from barnabas.base.allocator import keep_freed_memory
 from barnabas.base.checksum import InlineChecksums, ThreadChecksums
 from barnabas.base.clock import SystemClock
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor, ThreadExecutor
 from barnabas.base.faults import place_of, report_fault
-from barnabas.base.garbage import leave_out_what_is_there
-from barnabas.base.memory import memory_bytes
+from barnabas.base.memory import freeze_existing_objects, keep_freed_memory, memory_bytes
 from barnabas.base.processors import processors
 from barnabas.base.trimming import Trimming
 from barnabas.cli.serving import descriptor_limit
@@ -229,7 +227,7 @@ async def _serve_until(
     stop: "asyncio.Future[None]", broker: Broker, signals: SignalThread, executor: Executor
 ) -> int:
     clean = False
-    leave_out_what_is_there()
+    freeze_existing_objects()
     trimming = asyncio.create_task(Trimming().run(executor))
     try:
         _say_ready(broker.addresses)

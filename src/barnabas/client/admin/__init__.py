@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         TransactionState,
     )
     from barnabas.client.settings import AdminSettings
-    from barnabas.protocol.acl_operations import AclOperation
+    from barnabas.protocol.messages.acls import AclOperation
 
 _HOMES = {
     "admin.admin": ("Admin",),

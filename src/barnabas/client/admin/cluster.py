@@ -13,9 +13,9 @@ from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check, outc
 from barnabas.client.admin.leaders import by_topic
 from barnabas.client.errors import ClientError, Refused, UnsupportedByBroker, refused
 from barnabas.client.metadata import Node
-from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import AclOperation, operations_of
 from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
 from barnabas.protocol.messages.cluster import (
     DescribeClusterRequest,

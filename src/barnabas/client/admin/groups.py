@@ -16,9 +16,9 @@ from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, all_of, che
 from barnabas.client.admin.coordinators import ask_coordinators, coordinator_of
 from barnabas.client.errors import Refused, UnsupportedByBroker
 from barnabas.client.metadata import Node
-from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import AclOperation, operations_of
 from barnabas.protocol.messages.classic_groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,

@@ -12,9 +12,9 @@ from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check, name
 from barnabas.client.admin.topics import Topic
 from barnabas.client.errors import NotKafka, Refused, UnsupportedByBroker
 from barnabas.client.metadata import NO_LEADER
-from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import AclOperation, operations_of
 from barnabas.protocol.messages.cluster import (
     Cursor,
     DescribeTopicPartitionsRequest,

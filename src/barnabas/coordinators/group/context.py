@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from barnabas.base.ids import Uuid, format_uuid
-from barnabas.base.tables import shrink
+from barnabas.base.memory import shrink
 from barnabas.coordinators.decision.timers import Timers
 from barnabas.coordinators.group.consumer.patterns import TopicPatterns
 from barnabas.coordinators.group.group import Group

@@ -12,10 +12,10 @@ from collections.abc import Awaitable
 from typing import Final
 
 from barnabas.controller.refusals import refusal
-from barnabas.protocol.acl_operations import NOT_ASKED, OF_CLUSTER
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.acls import NOT_ASKED, OF_CLUSTER
 from barnabas.protocol.messages.brokers import UnregisterBrokerRequest, UpdateFeaturesRequest
 from barnabas.protocol.messages.cluster import (
     DescribeClusterBroker,

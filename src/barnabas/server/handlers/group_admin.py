@@ -13,10 +13,10 @@ from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.shard import GroupShard, groups_of
-from barnabas.protocol.acl_operations import OF_GROUP
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.acls import OF_GROUP
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

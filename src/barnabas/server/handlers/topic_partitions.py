@@ -9,12 +9,12 @@ from heapq import merge
 from itertools import islice
 from typing import Final
 
-from barnabas.controller.names import what_is_wrong
+from barnabas.controller.topic_names import topic_name_error
 from barnabas.metadata.image import MetadataImage, TopicImage
-from barnabas.protocol.acl_operations import OF_TOPIC
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.acls import OF_TOPIC
 from barnabas.protocol.messages.cluster import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -128,7 +128,7 @@ class _Page:
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    is_legal = what_is_wrong(name) is None
+    is_legal = topic_name_error(name) is None
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,

@@ -103,7 +103,7 @@ class _Commit:
             self._proof = partition.log.producers.start_verification(
                 self._body.producer_id,
                 sequence=_NO_SEQUENCE,
-                epoch=self._body.producer_epoch,
+                epoch=int(self._body.producer_epoch),
                 now_ms=self._ctx.broker.clock.now_ms(),
                 epoch_bump=self._speech.adds,
             )

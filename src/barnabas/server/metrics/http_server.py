@@ -72,13 +72,13 @@ def metrics_server(broker: Broker, process: Callable[[], ProcessFigures]) -> Met
         pages(
             sources_of(broker, process),
             space,
-            unhealthy=lambda: what_is_wrong(broker),
-            unready=lambda: what_is_wrong(broker) or what_is_missing(broker),
+            unhealthy=lambda: topic_name_error(broker),
+            unready=lambda: topic_name_error(broker) or what_is_missing(broker),
         )
     )
 
 
-def what_is_wrong(broker: Broker) -> str | None:
+def topic_name_error(broker: Broker) -> str | None:
     """Why the broker must be restarted; None if it is healthy."""
     if broker.failed.done():
         return "the broker has failed"

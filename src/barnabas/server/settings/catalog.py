@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from barnabas.base.setting_rules import Value
-from barnabas.base.settings import InvalidSetting, UnknownSetting
-from barnabas.base.spelling import nearest
+from barnabas.base.settings import InvalidSetting, UnknownSetting, nearest
 from barnabas.server.settings import (
     cleaner,
     groups,

@@ -6,8 +6,7 @@ Also connectTimeout, the timeout of a query's first contact with brokers.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from barnabas.base.settings import InvalidSetting, UnknownSetting, settings_of
-from barnabas.base.spelling import nearest
+from barnabas.base.settings import InvalidSetting, UnknownSetting, nearest, settings_of
 from barnabas.client.consumer.settings import ConsumerSettings, parse_consumer_settings
 from barnabas.client.producer.settings import ProducerSettings, producer_settings
 from barnabas.client.settings import AdminSettings, ClientSettings, NoSettings

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
-from barnabas.base.spelling import nearest
+from barnabas.base.settings import nearest
 
 _INT64_MAX: Final = (1 << 63) - 1
 # The integers that Java parses: int() would also accept 1_000.

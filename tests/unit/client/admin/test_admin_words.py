@@ -19,8 +19,8 @@ from barnabas.client.admin.configs import (
 from barnabas.client.admin.leaders import by_topic
 from barnabas.client.errors import ConnectionLost, Refused, UnknownTopic
 from barnabas.client.settings import AdminSettings, parse_settings_of
-from barnabas.protocol.acl_operations import AclOperation, operations_of
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import AclOperation, operations_of
 
 ADDRESS = {"bootstrap.servers": "localhost:9092"}
 NO = Refused(ErrorCode.INVALID_CONFIG, about="topic b")

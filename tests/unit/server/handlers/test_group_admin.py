@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.protocol.acl_operations import OF_GROUP
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import OF_GROUP
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.group_admin import (
     DeleteGroupsRequest,

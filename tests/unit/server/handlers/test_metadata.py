@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.protocol.acl_operations import OF_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import OF_TOPIC
 from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
 from barnabas.protocol.messages.cluster import (
     MetadataRequest,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.base.setting_support import Support
-from barnabas.base.settings import InvalidSetting, format_value
+from barnabas.base.settings import InvalidSetting, Support, format_value
 from barnabas.server.settings.broker_settings import TOPIC_FALLBACKS, BrokerSettings
 from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP, find
 from barnabas.server.settings.declare import Change

@@ -9,8 +9,7 @@ from dataclasses import fields
 
 import pytest
 
-from barnabas.base.setting_support import Support
-from barnabas.base.settings import InvalidSetting, Setting
+from barnabas.base.settings import InvalidSetting, Setting, Support
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP
 from barnabas.storage.topic_settings import SETTINGS as TOPIC

@@ -16,7 +16,7 @@ from librt.strings import read_i64_be
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
-from barnabas.base.tables import shrink
+from barnabas.base.memory import shrink
 from barnabas.coordinators.group.offsets.record import (
     NOT_PLAIN,
     OFFSET_AT,

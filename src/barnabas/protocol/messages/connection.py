@@ -1,7 +1,24 @@
-"""Authentication: SaslHandshake, SaslAuthenticate."""
+"""Headers of requests and responses, and authentication: SaslHandshake, SaslAuthenticate."""
 
-from barnabas.protocol.schema.fields import array, binary, int16, int64, string
-from barnabas.protocol.schema.struct import request, response
+from barnabas.protocol.schema.fields import array, binary, int16, int32, int64, string
+from barnabas.protocol.schema.struct import message, request, response
+
+
+@message("header", versions="1-2", flexible="2+")
+class RequestHeader:
+    """v2 flexible"""
+
+    request_api_key: int = int16()
+    request_api_version: int = int16()
+    correlation_id: int = int32()
+    client_id: str | None = string(null="0+", compact=False)
+
+
+@message("header", versions="0-1", flexible="1+")
+class ResponseHeader:
+    """v1 flexible"""
+
+    correlation_id: int = int32()
 
 
 @request(17, versions="0-1", flexible="none", listeners="broker controller")

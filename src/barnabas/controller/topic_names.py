@@ -10,7 +10,7 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
-def what_is_wrong(name: str) -> str | None:
+def topic_name_error(name: str) -> str | None:
     """Why a topic name is invalid, in Kafka's words; None if it is valid."""
     if not name:
         reason = "the empty string is not allowed"
@@ -25,7 +25,7 @@ def what_is_wrong(name: str) -> str | None:
     return f"Topic name is invalid: {reason}"
 
 
-def colliding(name: str, others: Iterable[str]) -> str | None:
+def colliding_topic(name: str, others: Iterable[str]) -> str | None:
     """Another topic with the same metric names, in which `.` and `_` are equal."""
     if "." not in name and "_" not in name:
         return None

@@ -1,14 +1,38 @@
-"""Fetch the leader's snapshot piece by piece, for a follower that lags too far."""
+"""The interface for requests to the other members of the quorum, and the transfer of the leader's snapshot.
+
+Unused with a single voter.
+"""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import NamedTuple, Protocol
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.raft.driver.log_work import LogWork
-from barnabas.raft.effects import InstallSnapshot
+from barnabas.raft.effects import InstallSnapshot, Request
 from barnabas.raft.events import Event, HeardFrom
-from barnabas.raft.peers import Peers
+from barnabas.raft.facts import OffsetAndEpoch
 from barnabas.raft.snapshots import SnapshotFile, read_snapshot, snapshot_name
+
+
+class SnapshotPart(NamedTuple):
+    """A part of a snapshot, and the total size."""
+
+    error: ErrorCode
+    size: int
+    data: bytes
+
+
+class Peers(Protocol):
+    """Sends requests and waits for the answers, for at most the request timeout."""
+
+    async def send(self, request: Request) -> Event:
+        """The answer as an event; Unanswered without a valid one."""
+
+    async def fetch_snapshot(
+        self, leader: int, epoch: int, snapshot_id: OffsetAndEpoch, position: int
+    ) -> SnapshotPart | None:
+        """The bytes of the leader's snapshot from `position` on; None without an answer."""
 
 
 async def fetch_snapshot(
@@ -17,7 +41,10 @@ async def fetch_snapshot(
     wanted: InstallSnapshot,
     tell: Callable[[Event], Awaitable[object]],
 ) -> bool:
-    """Copy the snapshot to our disk. False if that fails; the next fetch then decides."""
+    """Copy the leader's snapshot to our disk, piece by piece.
+
+    False if that fails; the next fetch then decides.
+    """
     log, run = work.log, work.executor.run
     if wanted.snapshot in log.snapshots:
         return True
