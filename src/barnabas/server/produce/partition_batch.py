@@ -78,8 +78,8 @@ class PartitionBatch:
     ) -> None:
         self.index = data.index
         self.batch: Buffer = b""
-        # The position of the batch in the request, or -1: only the compiled decoder records it.
-        self.start: int = getattr(data, "start", -1)
+        # The position of the batch in the request.
+        self.start: int = data.start
         # Whether there is exactly one batch, valid or not.
         self.is_batch = False
         self.partition: Partition | None = None
