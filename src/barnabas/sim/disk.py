@@ -9,7 +9,8 @@ Names are in names.py, bytes in inodes.py, fault injection in faults.py.
 
 import copy
 import errno
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from random import Random
 
 from barnabas.base.clock import Clock
@@ -23,6 +24,8 @@ __all__ = ["PowerLoss", "SimDisk"]
 
 # The free space of an unlimited disk.
 PLENTY = 1 << 50
+# Changes that a job of a killed process may still make; most jobs make fewer.
+CALLS_UNDER_WAY_MAX = 8
 
 
 class SimDisk:
@@ -143,6 +146,24 @@ class SimDisk:
         self.generation += 1
         self.faults.restore_power()
         return "; ".join(lost) or "nothing was lost"
+
+    def process_ended(
+        self, under_way: Iterable[Callable[[], object]] = (), rng: Random | None = None
+    ) -> None:
+        """Close the files of a process that was killed. The page cache, and so every write, stays.
+
+        Of each job under way the kernel does some of the calls: none, all, or the first few.
+        """
+        rng = rng or self._rng
+        for job in under_way:
+            self.faults.lose_power_after(rng.randint(1, CALLS_UNDER_WAY_MAX))
+            if rng.random() < 0.5:
+                with suppress(BaseException):
+                    job()
+            self.faults.restore_power()
+        for _, node in self._files():
+            node.locked = False
+        self.generation += 1
 
     def fail(
         self, path_prefix: str, kinds: Collection[Kind], *, count: int = 1, errno: int = DEFAULT_ERRNO

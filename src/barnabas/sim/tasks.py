@@ -8,13 +8,18 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from barnabas.sim.process import Process
+
 T = TypeVar("T")
 
 
 class SimTask(asyncio.Task[T]):
-    def __init__(self, coro: Coroutine[Any, Any, T], *, number: int, **rest: Any) -> None:
+    def __init__(
+        self, coro: Coroutine[Any, Any, T], *, number: int, process: Process | None, **rest: Any
+    ) -> None:
         # First, because the constructor of a task adds it to a set.
         self.number = number
+        self.process = process
         super().__init__(coro, **rest)
 
     def __hash__(self) -> int:
@@ -22,8 +27,9 @@ class SimTask(asyncio.Task[T]):
 
 
 class SimFuture(asyncio.Future[T]):
-    def __init__(self, *, number: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, *, number: int, process: Process | None, loop: asyncio.AbstractEventLoop) -> None:
         self.number = number
+        self.process = process
         super().__init__(loop=loop)
 
     def __hash__(self) -> int:

@@ -9,20 +9,25 @@ The real broker runs in it unchanged:
 Errors carry the seed and a command that replays the run.
 """
 
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from random import Random
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.base.faults import REPORTS
 from barnabas.sim.clock import SimClock
 from barnabas.sim.disk import SimDisk
 from barnabas.sim.errors import SimulationFailed
+from barnabas.sim.garbage import collect
 from barnabas.sim.loop import SimLoop
+from barnabas.sim.node import Node
+from barnabas.sim.process import Process
 
 T = TypeVar("T")
 
@@ -30,6 +35,15 @@ T = TypeVar("T")
 UNTIL_MS: Final = 600_000
 # Number of recent network events that are shown when a run fails.
 EVENTS_SHOWN: Final = 10
+
+
+class NodeEvent(NamedTuple):
+    """Something that happened to a node."""
+
+    at_ns: int
+    node: str
+    what: str
+    details: dict[str, object]
 
 
 class World:
@@ -47,17 +61,36 @@ class World:
         self.executor = self.loop.executor
         self.clock = SimClock(self.loop)
         self.disk = self.new_disk("disk")
+        self.nodes: dict[str, Node] = {}
+        # What happened to the nodes, in true time.
+        self.events: list[NodeEvent] = []
+        # Killed processes, which are freed when nothing can notice any more.
+        self.graves: list[Process] = []
         for host in hosts:
             self.network.add_host(host)
+
+    @property
+    def outside(self) -> Context:
+        """The context of code that belongs to no process."""
+        return self.loop.outside
+
+    def add_node(self, name: str) -> Node:
+        """Add a machine with its own clock and disk. It runs nothing until its start()."""
+        node = self.nodes[name] = Node(self, name)
+        return node
+
+    def happened(self, node: str, what: str, **details: object) -> None:
+        """Note an event of a node."""
+        self.events.append(NodeEvent(self.loop.time_ns(), node, what, details))
 
     def dice(self, name: str) -> Random:
         """A random number generator derived from the seed and a name."""
         # A string, because random.Random hashes strings the same way in every process.
         return Random(f"{self.seed}/{name}")
 
-    def new_disk(self, name: str, *, capacity: int | None = None) -> SimDisk:
+    def new_disk(self, name: str, *, capacity: int | None = None, clock: SimClock | None = None) -> SimDisk:
         """Create another disk, for another broker."""
-        return SimDisk(self.dice(name), clock=self.clock, capacity=capacity)
+        return SimDisk(self.dice(name), clock=clock or self.clock, capacity=capacity)
 
     def on(self, host: str) -> AbstractContextManager[None]:
         """Run the code inside, and every task that it starts, on this host."""
@@ -91,7 +124,15 @@ class World:
         return f"seed {self.seed}: {fixed}{os.path.basename(sys.executable)} -m pytest '{test}'{unsure}"
 
     def close(self) -> None:
+        for node in self.nodes.values():
+            if node.process is not None:
+                node.kill()
         self.loop.close()
+        with _ignoring_the_dead():
+            for process in self.graves:
+                process.forget()
+            self.graves.clear()
+            collect()
 
     def __enter__(self) -> "World":
         return self
@@ -119,6 +160,22 @@ class World:
         error.add_note(command)
         for event in list(self.network.history)[-EVENTS_SHOWN:]:
             error.add_note(f"{event.at_s:.6f} s: {event.source} > {event.target}: {event.what}")
+
+
+@contextmanager
+def _ignoring_the_dead() -> Iterator[None]:
+    """Ignore errors and logs of killed programs: freeing them runs their cleanup code, without a loop."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+        sys.unraisablehook = hook
 
 
 _faults_expected: Final = ContextVar("faults expected", default=False)
