@@ -14,8 +14,8 @@ from contextlib import suppress
 from random import Random
 
 from barnabas.base.clock import Clock
+from barnabas.sim.disk_faults import DEFAULT_ERRNO, Faults, Kind, PowerLoss
 from barnabas.sim.disk_file import SimFile, SimRange
-from barnabas.sim.faults import DEFAULT_ERRNO, Faults, Kind, PowerLoss
 from barnabas.sim.inodes import FileNode
 from barnabas.sim.names import DirectoryNode, Names, Node, Place, fail
 from barnabas.storage.files import Entry, File
@@ -171,6 +171,11 @@ class SimDisk:
         """Make the next `count` operations of these kinds under this prefix fail."""
         self.faults.fail(path_prefix, kinds, count, errno)
 
+    def heal(self) -> None:
+        """End planned errors, and give the disk room."""
+        self.faults.forget()
+        self.capacity = None
+
     def rot(self, path: str, at: int, mask: int) -> None:
         """Flip the bits of `mask` in one byte, in memory and on the disk."""
         self._file(path).rot(at, mask)
@@ -192,6 +197,13 @@ class SimDisk:
     def tree(self) -> dict[str, int]:
         """Every file with its size, for messages."""
         return {path: len(node.content) for path, node in self._files()}
+
+    def durable(self, path: str) -> bytes | None:
+        """The content that a file has after the worst power loss; None if the file is lost."""
+        node: Node | None = self._names.root
+        for part in self._names.parts(path):
+            node = node.durable_names.get(part) if isinstance(node, DirectoryNode) else None
+        return bytes(node.durable) if isinstance(node, FileNode) else None
 
     def branch(self, rng: Random) -> "SimDisk":
         """A copy of the disk with its unsynced state, so that both can be crashed differently.

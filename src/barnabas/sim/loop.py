@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from contextvars import Context
 from functools import partial
+from hashlib import blake2b
 from random import Random
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
@@ -69,6 +70,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         self._processes: list[Process] = []
         # The context of callbacks that belong to no process.
         self.outside = Context()
+        self._steps = blake2b(digest_size=16)
         self.turns = 0
         self.turns_max = TURNS_MAX
         self.until_s = RUN_S_MAX
@@ -246,9 +248,17 @@ class SimLoop(asyncio.SelectorEventLoop):
             process.turn -= 1
             handle = process.ready.popleft()
             if not handle.cancelled():
+                self._trace(process)
                 handle._run()
                 process.use_cpu(self._now_ns)
                 break
+
+    def _trace(self, process: Process) -> None:
+        self._steps.update(b"%d %s;" % (self._now_ns, process.label))
+
+    def digest(self) -> str:
+        """The digest of all steps of processes so far: equal for equal runs."""
+        return self._steps.hexdigest()
 
     # Tasks and their errors
 

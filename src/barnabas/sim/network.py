@@ -8,7 +8,7 @@ import asyncio
 import errno
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
 from random import Random
@@ -117,9 +117,10 @@ class SimNetwork:
             if other != host:
                 self.cut(host, other)
 
-    def power_restored(self, host: str) -> None:
+    def power_restored(self, host: str, is_on: Callable[[str], bool]) -> None:
+        """Connect a host again with those that have power."""
         for other in self.hosts.names():
-            if other != host:
+            if other != host and is_on(other):
                 self.heal(host, other)
 
     def _ends_of(self, process: Process) -> list[SimSocket | SimListener]:

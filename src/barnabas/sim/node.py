@@ -40,6 +40,8 @@ class Node:
         self.task: asyncio.Task[None] | None = None
         self.has_power = True
         self.incarnations = 0
+        # Whether the last program has ended without being killed.
+        self.ended_by_itself = False
         # Errors that programs did not handle, of all incarnations.
         self.failures: list[Failure] = []
         self._older: SimDisk | None = None
@@ -75,8 +77,9 @@ class Node:
         world = self.world
         if not self.has_power:
             self.has_power = True
-            world.network.power_restored(self.name)
+            world.network.power_restored(self.name, world.is_on)
         self.incarnations += 1
+        self.ended_by_itself = False
         process = Process(self.name, self.incarnations, self.clock, self.dice("cpu"))
         process.failures = self.failures
         process.executor = SimExecutor(world.loop, self.dice("executor"))
@@ -87,7 +90,7 @@ class Node:
         coroutine = self._main(program)
         self.task = context.run(lambda: world.loop.create_task(coroutine, name=repr(process)))
         self.task.add_done_callback(self._exited, context=world.outside)
-        world.happened(self.name, "started", number=self.incarnations)
+        world.history.event(self.name, "started", number=self.incarnations)
 
     def kill(self) -> None:
         """End the program at once, as kill -9 does. The machine and its page cache stay."""
@@ -104,7 +107,7 @@ class Node:
         self.has_power = False
         self.world.network.power_failed(process, self.name)
         lost = self.disk.crash(self.dice("power"))
-        self.world.happened(self.name, "lost power", lost=lost)
+        self.world.history.event(self.name, "lost power", lost=lost)
 
     def pause(self, *, suspended: bool = False) -> None:
         """Stop the program as SIGSTOP does; with `suspended` the monotonic clock stops, too."""
@@ -112,21 +115,21 @@ class Node:
         process.is_paused = True
         if suspended:
             self.clock.suspend()
-        self.world.happened(self.name, "suspended" if suspended else "paused")
+        self.world.history.event(self.name, "suspended" if suspended else "paused")
 
     def resume(self) -> None:
         process = self._running()
         process.is_paused = False
         self.clock.resume()
         process.clock_changed()
-        self.world.happened(self.name, "resumed")
+        self.world.history.event(self.name, "resumed")
 
     def drift(self, ppm: int) -> None:
         """Let the machine's clocks run fast or slow."""
         self.clock.drift(ppm)
         if self.process is not None:
             self.process.clock_changed()
-        self.world.happened(self.name, "clock drifts", ppm=ppm)
+        self.world.history.event(self.name, "clock drifts", ppm=ppm)
 
     def terminate(self) -> None:
         """Ask the program to end, as SIGTERM does: its main task is cancelled."""
@@ -146,13 +149,13 @@ class Node:
         self._need_off()
         assert self._older is not None, f"{self.name} has no backup"
         self.disk, self._older = self._older, None
-        self.world.happened(self.name, "got an old disk")
+        self.world.history.event(self.name, "got an old disk")
 
     def replace_disk(self) -> None:
         """Replace the disk by an empty one."""
         self._need_off()
         self.disk = self.world.new_disk(f"{self.name}/disk {self.incarnations}", clock=self.clock)
-        self.world.happened(self.name, "got an empty disk")
+        self.world.history.event(self.name, "got an empty disk")
 
     # Internal
 
@@ -183,6 +186,7 @@ class Node:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self.failures.append(Failure(self.world.loop.time_ns(), f"{task.get_name()} exited", error))
+        self.ended_by_itself = True
         self._end("exited" if error is None else f"exited with {type(error).__name__}")
 
     def _end(self, how: str) -> None:
@@ -190,7 +194,7 @@ class Node:
         under_way = self._bury(process)
         self.disk.process_ended(under_way, self.dice("end"))
         self.world.network.process_ended(process)
-        self.world.happened(self.name, how)
+        self.world.history.event(self.name, how)
 
     def _bury(self, process: Process) -> list[Callable[[], object]]:
         assert process.executor is not None

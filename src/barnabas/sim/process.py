@@ -44,6 +44,8 @@ class Process:
     def __init__(self, name: str, number: int, clock: SimClock, rng: Random) -> None:
         self.name: Final = name
         self.number: Final = number
+        # In traces.
+        self.label: Final = f"{name}#{number}".encode()
         self.clock: Final = clock
         self.executor: SimExecutor | None = None
         self.callback_ns = CALLBACK_NS

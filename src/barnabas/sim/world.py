@@ -18,13 +18,15 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar
 from random import Random
 from types import TracebackType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from barnabas.base.faults import REPORTS
 from barnabas.sim.clock import SimClock
 from barnabas.sim.disk import SimDisk
 from barnabas.sim.errors import SimulationFailed
+from barnabas.sim.faults.holds import Holds
 from barnabas.sim.garbage import collect
+from barnabas.sim.history import History
 from barnabas.sim.loop import SimLoop
 from barnabas.sim.node import Node
 from barnabas.sim.process import Process
@@ -35,15 +37,6 @@ T = TypeVar("T")
 UNTIL_MS: Final = 600_000
 # Number of recent network events that are shown when a run fails.
 EVENTS_SHOWN: Final = 10
-
-
-class NodeEvent(NamedTuple):
-    """Something that happened to a node."""
-
-    at_ns: int
-    node: str
-    what: str
-    details: dict[str, object]
 
 
 class World:
@@ -62,8 +55,8 @@ class World:
         self.clock = SimClock(self.loop)
         self.disk = self.new_disk("disk")
         self.nodes: dict[str, Node] = {}
-        # What happened to the nodes, in true time.
-        self.events: list[NodeEvent] = []
+        self.holds = Holds()
+        self.history = History(self.loop.time_ns)
         # Killed processes, which are freed when nothing can notice any more.
         self.graves: list[Process] = []
         for host in hosts:
@@ -74,14 +67,15 @@ class World:
         """The context of code that belongs to no process."""
         return self.loop.outside
 
+    def is_on(self, host: str) -> bool:
+        """Whether a host has power; hosts without a node always have."""
+        node = self.nodes.get(host)
+        return node is None or node.has_power
+
     def add_node(self, name: str) -> Node:
         """Add a machine with its own clock and disk. It runs nothing until its start()."""
         node = self.nodes[name] = Node(self, name)
         return node
-
-    def happened(self, node: str, what: str, **details: object) -> None:
-        """Note an event of a node."""
-        self.events.append(NodeEvent(self.loop.time_ns(), node, what, details))
 
     def dice(self, name: str) -> Random:
         """A random number generator derived from the seed and a name."""
@@ -129,6 +123,10 @@ class World:
                 node.kill()
         self.loop.close()
         with _ignoring_the_dead():
+            for node in self.nodes.values():
+                node.task = None
+                for failure in node.failures:
+                    _forget_frames(failure.error)
             for process in self.graves:
                 process.forget()
             self.graves.clear()
@@ -160,6 +158,13 @@ class World:
         error.add_note(command)
         for event in list(self.network.history)[-EVENTS_SHOWN:]:
             error.add_note(f"{event.at_s:.6f} s: {event.source} > {event.target}: {event.what}")
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks, which keep the program's frames alive."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 @contextmanager

@@ -57,7 +57,7 @@ async def wait_in_a_generator(node: Node) -> None:
                 await asyncio.sleep(0.01)
                 yield 1
         finally:
-            node.world.happened(node.name, "generator ended")
+            node.world.history.event(node.name, "generator ended")
 
     async for _ in ticks():
         pass
@@ -76,7 +76,7 @@ def test_no_code_of_a_killed_program_runs(
         end(node)
         world.run(asyncio.sleep(10))
         assert (diary.lines, node.state) == (["began"], "off")
-        assert [event.what for event in world.events] == [
+        assert [row.what for row in world.history.rows] == [
             "started",
             "killed" if end is Node.kill else "lost power",
         ]

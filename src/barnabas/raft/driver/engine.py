@@ -13,6 +13,7 @@ from typing import Any, Final, assert_never
 
 from barnabas.base.clock import Clock
 from barnabas.base.errors import Malformed
+from barnabas.base.probes import probe
 from barnabas.base.tasks import together
 from barnabas.raft.batches import encode_batch, leader_change_batch
 from barnabas.raft.core import RaftCore
@@ -219,6 +220,7 @@ class Engine:
 
     async def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
+            probe("raft." + type(effect).__name__, effect)
             match effect:
                 case PersistState(election):
                     await self._persist(election)
