@@ -207,7 +207,12 @@ class Engine:
     # Events and effects
 
     async def feed(self, event: Event) -> list[Effect]:
-        """Process one event; return after its effects are executed."""
+        """Process one event; return after its effects are executed. QuorumClosed after a failure.
+
+        After a failure the core may be ahead of the disk: it may know of a vote that could not be written.
+        """
+        if self.stopped is not None and not isinstance(self.stopped, asyncio.CancelledError):
+            raise QuorumClosed(self._why)
         try:
             async with self._turn:
                 effects = self.core.step(event, self._clock.monotonic_ms())

@@ -6,8 +6,9 @@ outcome = run_quorum(random_spec(seed=7))
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import fields
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from barnabas.base.probes import watch_probes
 from barnabas.base.values import value
@@ -17,7 +18,7 @@ from barnabas.sim.checkers import Violation
 from barnabas.sim.checkers.raft import NodeView, RaftChecker
 from barnabas.sim.errors import SimulationTooLong
 from barnabas.sim.faults.injector import Injector
-from barnabas.sim.faults.schedule import Rule
+from barnabas.sim.faults.schedule import InvalidSchedule, Rule, from_json, to_json
 from barnabas.sim.faults.swarm import random_rules
 from barnabas.sim.history import History, check_history
 from barnabas.sim.node import Node
@@ -76,6 +77,20 @@ class QuorumSpec:
             + 2 * settings.request_timeout_ms
         )
         return 10 * election_ms + 2_000
+
+
+def spec_to_json(spec: QuorumSpec) -> dict[str, Any]:
+    """A spec as plain data, for a file."""
+    plain = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {**plain, "rules": to_json(spec.rules)}
+
+
+def spec_from_json(content: dict[str, Any]) -> QuorumSpec:
+    """The inverse. InvalidSchedule if a name does not exist any more."""
+    wrong = set(content) ^ {field.name for field in fields(QuorumSpec)}
+    if wrong:
+        raise InvalidSchedule(f"unknown or missing fields of a run: {', '.join(sorted(wrong))}")
+    return QuorumSpec(**{**content, "rules": from_json(content["rules"], probes=PROBES)})
 
 
 @value(kw_only=True)
