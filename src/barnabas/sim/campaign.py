@@ -72,7 +72,7 @@ class Campaign:
     def lines(self, wall_s: float) -> Iterator[str]:
         """A report of the whole campaign."""
         yield (
-            f"{self.runs} runs, {len(self.failures)} failed, {self.idle_runs} without a successful operation; "
+            f"{self.runs} runs, {len(self.failures)} failed, {self.idle_runs} without a success; "
             f"{self.acknowledged} operations succeeded"
         )
         if self.cpu_s and wall_s:
