@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-SOURCES := pyproject.toml setup.py $(shell find src -name '*.py')
+SOURCES := pyproject.toml setup.py $(shell find src -name generated -prune -o -name '*.py' -print)
 # Without a C compiler the kernels are installed as plain Python, and tested as that.
 KERNELS := $(if $(shell command -v gcc || command -v cc),compiled,interpreted)
 # Spark needs Java 17 or newer. The machine's own saves a download of 100 MB.
@@ -45,7 +45,7 @@ requests: build ; PYTHONPATH=tests $(BIN)/python -m support.wire.record_requests
 clients: build ; BARNABAS_CLIENTS_TABLE=docs/reference/clients.md $(INSTALLED) $(WORKERS) tests/scenario/clients/test_checklist.py
 wheel: .venv ; rm -rf build/lib* && $(PIP) wheel -q --no-deps -w dist . && du -h dist/*.whl
 build: .venv/.built
-clean: ; rm -rf .venv build dist src/*.egg-info
+clean: ; rm -rf .venv build dist src/*.egg-info src/barnabas/protocol/generated
 
 # The demo's packages are among those of the tests, so that a build satisfies both.
 .venv/.demo: $(SOURCES) | .venv

@@ -3,6 +3,9 @@
 Every extension is optional: without a C compiler the same modules are installed as plain Python and
 `barnabas version` says so. BARNABAS_COMPILE=0 asks for that on purpose.
 
+The kernels with the classes and codecs of frequent messages are generated first, from the declarations
+(`src/barnabas/protocol/tuned`).
+
 mypyc turns the kernels into one library and a small extension per module that loads it. The library's C is
 compiled in a few units, as many at a time as there are cores. Extensions whose C has not changed since an
 earlier build come from a cache: `build/kernels`, or the directory that BARNABAS_KERNEL_CACHE names.
@@ -23,12 +26,14 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SRC = Path(__file__).parent / "src"
+MESSAGES = SRC / "barnabas/protocol/messages"
+TUNED = SRC / "barnabas/protocol/generated"
 GENERATED = Path("build/mypyc")
 CACHE = Path(os.environ.get("BARNABAS_KERNEL_CACHE", "build/kernels"))
 # A build has one file per kernel, and most builds share all but the library's.
 CACHE_FILES_MAX = 400
-# pip runs these before it builds. Their result does not depend on the kernels, and mypyc takes seconds.
-METADATA_COMMANDS = {"egg_info", "dist_info"}
+# The result of these does not depend on the kernels, and mypyc takes seconds. pip runs two before it builds.
+METADATA_COMMANDS = {"egg_info", "dist_info", "sdist"}
 # The build environment lacks libraries that modules imported by the kernels use.
 MYPY_OPTIONS = ["--ignore-missing-imports", "--no-warn-unused-ignores"]
 # Packages whose C makes one unit, largest first. Functions of one unit can be inlined into each other.
@@ -43,28 +48,20 @@ UNITS = (
 def kernels() -> list[Extension]:
     if os.environ.get("BARNABAS_COMPILE") == "0" or METADATA_COMMANDS & set(sys.argv):
         return []
-    from mypyc.build import mypycify
-
     # Run by path: importing the package would need its dependencies, which the build does not have.
     names: tuple[str, ...] = runpy.run_path(str(SRC / "barnabas/base/kernels.py"))["KERNELS"]
     paths = [str(SRC / (name.replace(".", "/") + ".py")) for name in names]
-    # Files of an earlier set of kernels would be compiled, too.
-    shutil.rmtree(GENERATED, ignore_errors=True)
-    print(f"barnabas: translating {len(paths)} modules to C", file=sys.stderr, flush=True)
     try:
-        extensions: list[Extension] = mypycify(
-            [*MYPY_OPTIONS, *paths],
-            opt_level="2",
-            debug_level="0",
-            multi_file=True,
-            target_dir=str(GENERATED),
-            group_name="barnabas",
-        )
+        generate_tuned_messages()
+        extensions = translate(paths)
     except SystemExit:
         # mypyc exits like this when types do not check, for example with a later release of it. A slow
         # install is better than none, and tests that expect compiled kernels refuse to run on it.
         print("barnabas: the kernels do not compile here; installing them as plain Python", file=sys.stderr)
         return []
+    finally:
+        for stub in MESSAGES.glob("*.pyi"):
+            stub.unlink()
     throw_with_one_argument(GENERATED / "misc_ops.c")
     library = next(one for one in extensions if len(one.sources) > 1)
     library.sources = [str(unit) for unit in write_units([Path(one) for one in library.sources])]
@@ -75,6 +72,33 @@ def kernels() -> list[Extension]:
             extension.extra_compile_args.append("-Wno-all")
             # Only our own modules call these functions. Hidden symbols let them call each other directly.
             extension.extra_compile_args.append("-fvisibility=hidden")
+    return extensions
+
+
+def generate_tuned_messages() -> None:
+    """Write the classes and codecs of tuned messages, and stubs that show mypyc the classes."""
+    shutil.rmtree(TUNED, ignore_errors=True)
+    # In a process of its own: what is imported from the package must not be seen by the rest of the build.
+    path = os.pathsep.join([str(SRC), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "barnabas.protocol.tuned.generate", str(SRC)]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
+
+
+def translate(paths: list[str]) -> list[Extension]:
+    """Translate modules to C. SystemExit if that is not possible."""
+    from mypyc.build import mypycify
+
+    # Files of an earlier set of kernels would be compiled, too.
+    shutil.rmtree(GENERATED, ignore_errors=True)
+    print(f"barnabas: translating {len(paths)} modules to C", file=sys.stderr, flush=True)
+    extensions: list[Extension] = mypycify(
+        [*MYPY_OPTIONS, *paths],
+        opt_level="2",
+        debug_level="0",
+        multi_file=True,
+        target_dir=str(GENERATED),
+        group_name="barnabas",
+    )
     return extensions
 
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from barnabas.base.allocator import keep_freed_memory
+from barnabas.base.memory import keep_freed_memory
 from report import NothingMeasured
 
 # How many records a consumer that gives lists is asked for at a time.

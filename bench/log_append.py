@@ -11,14 +11,12 @@ broker with a thread to spare has the CRC computed meanwhile.
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from barnabas.base.checksum import Checksums, ThreadChecksums
 from barnabas.storage.disk import DiskFileSystem
-from barnabas.storage.log import Appended
-from barnabas.storage.overlap import OVERLAP_BYTES, append_produced
+from barnabas.storage.intake import OVERLAP_BYTES
 from log_turns import (
     LEADER_EPOCH,
     MB,
@@ -84,12 +82,9 @@ def log_run(directory: Path, batches: Sequence[memoryview], checksums: Checksums
         took: dict[str, float] = {}
         path.mkdir()
         log = open_bench_log(DiskFileSystem(), path)
-        append: Callable[..., Appended] = log.append_as_leader
-        if checksums is not None:
-            append = partial(append_produced, log, checksums=checksums)
         with timed(took, "ours"):
             for batch in batches:
-                append(batch, leader_epoch=LEADER_EPOCH, now_ms=NOW_MS)
+                log.append_as_leader(batch, leader_epoch=LEADER_EPOCH, now_ms=NOW_MS, checksums=checksums)
         assert log.size == sum(map(len, batches)), "some were taken for duplicates"
         for segment in log.segments:
             segment.close()

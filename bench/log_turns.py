@@ -17,8 +17,7 @@ from statistics import median
 
 from barnabas.base.ids import TopicPartition
 from barnabas.records.builder import NewRecord, build_batch
-from barnabas.records.crc import crc32c_of
-from barnabas.records.header import ATTRIBUTES_AT, HEADER_SIZE, pack_header, read_header
+from barnabas.records.header import ATTRIBUTES_AT, HEADER_SIZE, crc32c_of, pack_header, read_header
 from barnabas.storage.config import LogConfig
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import begin_flush, finish_flush

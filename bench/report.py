@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from barnabas.base.allocator import keep_freed_memory
+from barnabas.base.memory import keep_freed_memory
 
 ROUNDS = 31
 QUICK_ROUNDS = 5

@@ -21,7 +21,7 @@ def differing(kafka: Any, ours: Any) -> list[tuple[str, Any, Any]]:
     return [(each.path, each.kafka, each.ours) for each in compare_story("s", {"a": kafka}, {"a": ours})]
 
 
-def test_a_field_that_differs_is_told_with_its_path() -> None:
+def test_a_different_field_is_reported_with_its_path() -> None:
     kafka = {"topics": [{"name": "b", "errorCode": 3}, {"name": "a", "errorCode": 0}]}
     ours = {"topics": [{"name": "a", "errorCode": 0}, {"name": "b", "errorCode": 5}]}
 
@@ -59,7 +59,7 @@ def test_zero_and_false_are_not_the_same() -> None:
     assert differing({"isInternal": False}, {"isInternal": 0}) == [("isInternal", False, 0)]
 
 
-def test_the_id_of_a_topic_is_told_by_its_name_wherever_it_is() -> None:
+def test_topic_ids_are_replaced_by_topic_names() -> None:
     made = {"topics": [{"name": "orders", "topicId": "x" * 22}]}
     read = {"responses": [{"topicId": "x" * 22}, {"topicId": "y" * 22}]}
 
@@ -69,7 +69,7 @@ def test_the_id_of_a_topic_is_told_by_its_name_wherever_it_is() -> None:
     ]
 
 
-def test_of_a_members_id_only_what_is_made_up_is_replaced() -> None:
+def test_only_the_random_part_of_a_member_id_is_replaced() -> None:
     first, second = "0b6f1c2e-0a5b-4a57-9a3e-0d6f0f3b2a10", "5f0c7a44-91c2-4d1e-8a55-3a1b9c0d2e33"
     story = Normaliser(base_ms=BASE_MS, texts={})
 
@@ -81,7 +81,7 @@ def test_of_a_members_id_only_what_is_made_up_is_replaced() -> None:
     assert told == ["app-<member 1>", "one-<member 2>", "app-<member 1>", "m1", "<member 3>"]
 
 
-def test_times_are_told_by_their_distance_and_old_ones_as_they_are() -> None:
+def test_recent_times_are_compared_by_distance_and_old_ones_exactly() -> None:
     times = [BASE_MS, BASE_MS + 7, BASE_MS + HOUR_MS, 5, -1]
 
     assert [normal({"timestamp": at})["timestamp"] for at in times] == [
@@ -97,7 +97,7 @@ def test_addresses_in_values_are_replaced() -> None:
     assert normal({"value": "PLAINTEXT://127.0.0.1:4711"}) == {"value": "PLAINTEXT://<address>"}
 
 
-def test_a_cut_off_batch_is_told_by_its_size() -> None:
+def test_a_truncated_batch_is_compared_by_its_size() -> None:
     whole = batch(b"one", b"two", at_ms=BASE_MS)
 
     described = describe_batches(whole + whole[:70])
@@ -106,7 +106,7 @@ def test_a_cut_off_batch_is_told_by_its_size() -> None:
     assert described["cutOff"] == 70
 
 
-def test_a_declared_difference_covers_what_it_names_and_nothing_else() -> None:
+def test_a_declared_difference_covers_only_its_own_field() -> None:
     row = Difference(story="a/*", step="bad *", path="*errorCode", kafka=-1, ours=2, reason="why")
     (covered,) = compare_story("a/b", {"bad v1": {"errorCode": -1}}, {"bad v1": {"errorCode": 2}})
     (another,) = compare_story("a/b", {"bad v1": {"errorCode": -1}}, {"bad v1": {"errorCode": 87}})

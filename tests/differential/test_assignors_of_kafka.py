@@ -63,7 +63,7 @@ def assign_cases(
 
 @pytest.mark.parametrize("homogeneous", [True, False])
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
-def test_every_member_gets_what_kafka_gives_it(
+def test_every_member_gets_the_partitions_that_kafka_assigns(
     answers: dict[str, list[Any]], assignor: str, homogeneous: bool
 ) -> None:
     cases = list(assign_cases(answers, assignor=assignor, homogeneous=homogeneous))

@@ -70,7 +70,7 @@ def read_by(client: str, data: bytes) -> list[Record]:
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("client", READERS)
-def test_we_read_what_they_write(client: str, codec: Codec) -> None:
+def test_we_read_batches_of_other_clients(client: str, codec: Codec) -> None:
     data = WRITERS[client](codec)
 
     assert check_produced(data).codec is codec
@@ -80,7 +80,7 @@ def test_we_read_what_they_write(client: str, codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("client", READERS)
-def test_they_read_what_we_write(client: str, codec: Codec) -> None:
+def test_other_clients_read_our_batches(client: str, codec: Codec) -> None:
     assert read_by(client, build_batch(RECORDS, codec=codec)) == EXPECTED
 
 

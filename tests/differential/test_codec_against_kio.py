@@ -94,7 +94,7 @@ def test_kio_and_we_agree_on_every_version(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COVERED)
-def test_kio_and_we_agree_on_defaults_and_on_what_may_be_null(name: str) -> None:
+def test_defaults_and_nullable_fields_agree_with_kio(name: str) -> None:
     cls = MESSAGES[name]
     for version in schema_of(cls).versions.all():
         theirs = kio_class(cls, version)

@@ -123,7 +123,7 @@ def written_out() -> Iterator[tuple[str, int]]:
             yield name, version
 
 
-def test_what_neither_codec_has_is_written_out() -> None:
+def test_messages_without_a_reference_codec_are_listed() -> None:
     missing = [(cls.__name__, version) for cls, version in all_versions() if has_neither(cls, version)]
 
     print(f"{len(missing)} of {len(list(all_versions()))} versions of messages are in neither codec")

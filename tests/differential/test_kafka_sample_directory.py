@@ -179,7 +179,7 @@ def test_every_log_reads_as_it_did_from_kafka(state: str, isolation: str, tmp_pa
 
 
 @pytest.mark.parametrize("state", ["clean", "crashed"])
-def test_the_watermarks_are_those_that_kafka_told_its_clients(state: str, tmp_path: Path) -> None:
+def test_high_watermarks_equal_those_of_kafka(state: str, tmp_path: Path) -> None:
     async def story() -> None:
         manager = await opened(tmp_path, state)
         for partition in PARTITIONS:
@@ -191,7 +191,7 @@ def test_the_watermarks_are_those_that_kafka_told_its_clients(state: str, tmp_pa
     asyncio.run(story())
 
 
-def test_without_checkpoints_nothing_is_replicated_or_deleted_as_far_as_anyone_knows(tmp_path: Path) -> None:
+def test_without_checkpoints_watermark_and_log_start_have_defaults(tmp_path: Path) -> None:
     async def story() -> None:
         manager = await opened(tmp_path, "without checkpoints")
         trimmed = log_of(manager, "trimmed-0")
@@ -200,13 +200,13 @@ def test_without_checkpoints_nothing_is_replicated_or_deleted_as_far_as_anyone_k
     asyncio.run(story())
 
 
-def test_opening_what_kafka_left_clean_changes_no_file(tmp_path: Path) -> None:
+def test_opening_a_clean_directory_of_kafka_changes_no_file(tmp_path: Path) -> None:
     asyncio.run(opened(tmp_path, "clean"))
 
     assert changed_files(tmp_path) == []
 
 
-def test_indexes_and_snapshots_made_anew_are_the_very_bytes_that_kafka_wrote(tmp_path: Path) -> None:
+def test_rebuilt_indexes_and_snapshots_equal_those_of_kafka(tmp_path: Path) -> None:
     async def story() -> None:
         manager = await opened(tmp_path, "crashed")
         assert [name for name in changed_files(tmp_path) if not name.endswith(SNAPSHOT)] == []

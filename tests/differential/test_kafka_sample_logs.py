@@ -101,14 +101,14 @@ def test_every_batch_that_kafka_wrote_is_sound(partition: str) -> None:
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_a_log_decodes_to_what_a_consumer_read(partition: str) -> None:
+def test_a_decoded_log_equals_the_records_of_a_consumer(partition: str) -> None:
     expected = EXPECTED[f"{partition} read_uncommitted"]
 
     assert consumed(partition, expected, committed_only=False) == expected["records"]
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_a_log_without_aborted_transactions_is_what_read_committed_saw(partition: str) -> None:
+def test_a_log_without_aborted_transactions_equals_read_committed(partition: str) -> None:
     expected = EXPECTED[f"{partition} read_committed"]
 
     assert consumed(partition, expected, committed_only=True) == expected["records"]
@@ -121,7 +121,7 @@ def test_the_next_offset_of_the_last_batch_is_the_high_watermark() -> None:
 
 
 @pytest.mark.parametrize("partition", sorted(LOGS))
-def test_uncompressed_batches_are_rebuilt_to_the_very_bytes_that_kafka_wrote(partition: str) -> None:
+def test_rebuilt_uncompressed_batches_equal_those_of_kafka(partition: str) -> None:
     for header, batch in batches(partition):
         # Under LogAppendTime the producer's own timestamps are still in the bytes and no reader sees them.
         if header.codec is Codec.NONE and header.timestamp_type is TimestampType.CREATE_TIME:

@@ -69,7 +69,7 @@ def test_coordinator_records_decode_and_encode_back(topic: CoordinatorTopic, key
     assert key_types <= seen
 
 
-def test_committed_offsets_are_those_that_a_client_saw() -> None:
+def test_committed_offsets_equal_those_of_a_client() -> None:
     groups = expected_reads()["groups"]
     committed: dict[str, dict[str, int]] = {}
     for record in records_of(CONSUMER_OFFSETS.name, control=False):

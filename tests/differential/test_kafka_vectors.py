@@ -87,7 +87,7 @@ def test_bytes_of_kafka_decode_to_its_values_and_encode_back(name: str) -> None:
             assert encode(message, version) == data, version
 
 
-def test_keys_versions_and_headers_are_what_kafka_has() -> None:
+def test_api_keys_versions_and_headers_equal_kafkas() -> None:
     facts = json.loads((FIXTURES / "api_versions.json").read_text())
 
     assert [row["key"] for row in facts["apis"]] == [key.value for key in ApiKey]

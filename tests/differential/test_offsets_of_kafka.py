@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from barnabas.coordinators.group.classic.groups import ClassicGroups
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.coordinators.group.shard import GroupShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import OffsetFetchRequestGroup
 from barnabas.protocol.stored.framing import CONSUMER_OFFSETS
@@ -25,9 +25,9 @@ def batches() -> Iterator[bytes]:
                 yield data[at : at + header.size]
 
 
-def no_offsets() -> tuple[Offsets, Ground]:
-    ground = Ground(GroupSettings(), Random(1))
-    return Offsets(ground, ClassicGroups(ground).new), ground
+def no_offsets() -> tuple[Offsets, ShardContext]:
+    context = ShardContext(GroupSettings(), Random(1))
+    return GroupShard(context).offsets, context
 
 
 def committed(offsets: Offsets, group: str) -> dict[str, tuple[int, int]]:
@@ -41,14 +41,14 @@ def committed(offsets: Offsets, group: str) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_groups_and_their_offsets_are_those_that_a_client_saw() -> None:
-    offsets, ground = no_offsets()
+def test_groups_and_offsets_equal_those_of_a_client() -> None:
+    offsets, context = no_offsets()
 
     others = [one for batch in batches() for one in offsets.replay(batch)]
     offsets.loaded()
 
     groups = expected_reads()["groups"]
-    assert {group: committed(offsets, group) for group in ground.groups} == {
+    assert {group: committed(offsets, group) for group in context.groups} == {
         group: {partition: (offset, ErrorCode.NONE) for partition, offset in partitions.items()}
         for group, partitions in groups.items()
     }

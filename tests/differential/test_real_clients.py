@@ -14,7 +14,6 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.exchange import UnsupportedRequest, encode_request
-from barnabas.protocol.frame import frame
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.schema.codec import encode
 from barnabas.protocol.stored.control import EndTxnMarker
@@ -31,6 +30,7 @@ from support.our_client.real_clients import CLIENTS, WAIT_SECONDS_MAX, Client
 from support.sample_records import LARGE_RECORDS, ODD_RECORDS, START_MS, from_columns, numbered, to_columns
 from support.wire.capture_answers import HOST, PRODUCER_EPOCH, PRODUCER_ID
 from support.wire.capture_broker import CaptureBroker
+from support.wire.frames import frame
 
 pytestmark = pytest.mark.kernel
 
@@ -60,7 +60,7 @@ def read_back(
 
 @each_codec
 @each_client
-def test_what_a_client_produces_decodes_to_what_was_sent(
+def test_produced_batches_decode_to_the_sent_records(
     client: Client, codec: Codec, broker: CaptureBroker
 ) -> None:
     sent = [record for record in ODD_RECORDS if client.can_send(record)] + LARGE_RECORDS
@@ -197,9 +197,7 @@ def test_a_client_passes_over_transaction_markers(
 
 
 @each_client
-def test_who_reads_committed_records_does_not_see_an_aborted_transaction(
-    client: Client, broker: CaptureBroker
-) -> None:
+def test_read_committed_does_not_return_an_aborted_transaction(client: Client, broker: CaptureBroker) -> None:
     aborted = transaction(ControlType.ABORT, LARGE_RECORDS[:5], producer_id=9)
     # The same producer's next transaction commits: the marker before it must have ended the abort.
     kept = transaction(ControlType.COMMIT, LARGE_RECORDS[5:8], producer_id=9)
@@ -223,7 +221,7 @@ def hangs_up(broker: CaptureBroker, data: bytes) -> bool:
         return connection.recv(1) == b""
 
 
-def test_what_goes_wrong_in_the_broker_fails_the_test() -> None:
+def test_an_error_in_the_broker_fails_the_test() -> None:
     with pytest.RaisesGroup(Malformed), CaptureBroker({TOPIC: 1}) as broker:
         assert hangs_up(broker, frame([b"garbage"]))
 

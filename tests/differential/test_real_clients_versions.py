@@ -59,7 +59,7 @@ SPOKEN: dict[str, dict[ApiKey, set[int]]] = {
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_records_come_through_in_every_version_that_a_client_speaks(
+def test_records_pass_in_every_version_of_a_client(
     client: Client, record_property: Callable[[str, object], None]
 ) -> None:
     with ThreadPoolExecutor(STEPS_AT_A_TIME) as pool:
@@ -98,7 +98,7 @@ def newest_versions(client: Client, step: int) -> dict[ApiKey, int]:
 
 # aiokafka asks in version 0 from the start.
 @pytest.mark.parametrize("client", [ConfluentKafka(), KafkaPython()], ids=lambda client: client.name)
-def test_a_client_that_is_newer_than_the_broker_asks_again_in_a_version_that_it_knows(client: Client) -> None:
+def test_a_client_newer_than_the_broker_retries_with_a_supported_version(client: Client) -> None:
     with CaptureBroker({TOPIC: 1}, newest={ApiKey.API_VERSIONS: 0}) as broker:
         client.produce(broker.address, TOPIC, ODD_RECORDS[:3])
         found = client.consume(broker.address, TOPIC, count=3, from_offset=0)

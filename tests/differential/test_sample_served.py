@@ -96,7 +96,7 @@ def test_topics_have_the_settings_that_kafka_gave_them(admin: AdminClient, topic
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_consumer_reads_what_kafka_gave_it(address: str, read: str) -> None:
+def test_a_consumer_reads_the_same_records_as_from_kafka(address: str, read: str) -> None:
     place, isolation = read.split()
     topic, _, partition = place.rpartition("-")
     expected: dict[str, Any] = EXPECTED[read]
@@ -107,7 +107,7 @@ def test_a_consumer_reads_what_kafka_gave_it(address: str, read: str) -> None:
     assert found[:: SAMPLED.get(place, 1)] == expected["records"]
 
 
-def test_groups_and_their_offsets_are_those_that_kafka_left(address: str, admin: AdminClient) -> None:
+def test_groups_and_offsets_equal_those_of_kafka(address: str, admin: AdminClient) -> None:
     groups = EXPECTED["groups"]
 
     seen = {name: committed_by(admin, name) for name in groups}

@@ -15,7 +15,7 @@ NOWHERE = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize("case", SINK_CASES, ids=lambda case: case.name.replace(" ", "-"))
-def test_we_take_what_spark_sql_kafka_takes(case: SinkCase) -> None:
+def test_our_sink_accepts_the_rows_of_spark_sql_kafka(case: SinkCase) -> None:
     theirs = RECORDED[case.name]
 
     ours = case.refusal(NOWHERE)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from barnabas.spark.source.kept import close_all
+from barnabas.spark.source.consumer_cache import close_all
 from differential.spark.answers import Answer, Recording, load
 from differential.spark.case import Case
 from differential.spark.cases import CASES

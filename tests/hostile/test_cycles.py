@@ -26,7 +26,8 @@ from barnabas.protocol.messages.group_admin import DescribeGroupsRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.protocol.wire import ITEMS_MAX
 from barnabas.server.broker import Broker as ServerBroker
-from barnabas.server.network.connection import OTHER_REQUEST_BYTES_MAX, PIPELINED_MAX, Connection
+from barnabas.server.network.connection import PIPELINED_MAX, Connection
+from barnabas.server.network.pending import OTHER_REQUEST_BYTES_MAX
 from barnabas.testing import Broker
 from support.hostile.cycles import left_in_cycles
 from support.wire.client import ConnectionClosed, WireClient, key_of
@@ -290,5 +291,12 @@ def test_a_broker_that_stops_leaves_no_connection() -> None:
         other.send(fetch_of("t", {0: 0}, max_wait_ms=60_000), 12)
         with broker.down(), pytest.raises(ConnectionClosed):
             client.read_frame()
-    of_connections = ("network.connection.", "network.outlet.", "protocol.frame.")
-    assert [one for one in left if any(name in one for name in of_connections)] == []
+    of_connections = (
+        "Connection",
+        "PendingRequest",
+        "LargeFrames",
+        "Backlog",
+        "SocketOutlet",
+        "FrameDecoder",
+    )
+    assert [one for one in left if one.endswith(tuple(f".{name}" for name in of_connections))] == []

@@ -74,7 +74,7 @@ def held(victim: Victim) -> list[str]:
 
 
 @pytest.mark.scaled
-def test_topics_come_and_go_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_created_and_deleted_topics_leave_nothing_behind(tmp_path: Path) -> None:
     names = [f"topic-{number}" for number in range(TOPICS)]
     with Victim(tmp_path, settings=SETTINGS) as victim:
         with WireClient(victim.address, timeout_s=120) as client:

@@ -12,7 +12,7 @@ import pytest
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import ApiVersionsRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
-from barnabas.server.descriptors import divide
+from barnabas.server.ports import divide
 from support.hostile.crowd import Crowd
 from support.hostile.victim import SERVED_WITHIN_S, Victim
 from support.scale import scaled

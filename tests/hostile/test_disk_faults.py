@@ -127,7 +127,7 @@ def on_a_small_disk(root: Path) -> Iterator[tuple[Victim, Path]]:
             yield victim, disk
 
 
-def test_a_full_disk_refuses_writes_serves_reads_and_is_written_again_when_it_has_room(
+def test_a_full_disk_serves_reads_and_rejects_writes_until_space_is_freed(
     tmp_path: Path,
 ) -> None:
     with on_a_small_disk(tmp_path) as (victim, disk), WireClient(victim.address) as client:

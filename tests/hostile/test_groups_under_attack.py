@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.group.classic.checks import METADATA_BYTES_MAX
+from barnabas.coordinators.group.classic.joins import METADATA_BYTES_MAX
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     FindCoordinatorRequest,
@@ -73,7 +73,7 @@ def check(victim: Victim, bystander: Bystander) -> None:
 
 
 @pytest.mark.scaled
-def test_many_groups_that_subscribe_to_very_many_topics_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_many_groups_with_many_topics_delay_no_other_client(tmp_path: Path) -> None:
     names = [f"orders-{number}" for number in range(scaled("BARNABAS_TOPICS", 1_000, 3_000))]
     groups = scaled("BARNABAS_GROUPS", 60, 100)
     with Victim(tmp_path) as victim:
@@ -89,7 +89,7 @@ def test_many_groups_that_subscribe_to_very_many_topics_keep_nobody_waiting(tmp_
 
 
 @pytest.mark.scaled
-def test_members_with_different_subscriptions_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_members_with_different_subscriptions_delay_no_other_client(tmp_path: Path) -> None:
     names = [f"orders-{number}" for number in range(scaled("BARNABAS_TOPICS", 600, 3_000))]
     members = scaled("BARNABAS_MEMBERS", 60, 300)
     with Victim(tmp_path, settings={"group.consumer.assignment.interval.ms": 0}) as victim:
@@ -123,7 +123,7 @@ def has_partitions(client: WireClient, epoch: int) -> bool:
 
 
 @pytest.mark.scaled
-def test_very_many_members_that_are_answered_together_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_answering_many_members_at_once_delays_no_other_client(tmp_path: Path) -> None:
     members = scaled("BARNABAS_MEMBERS", 2_000, 25_000)
     body = JoinGroupRequest(
         group_id="g",

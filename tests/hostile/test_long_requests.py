@@ -298,7 +298,7 @@ REQUESTS = {
 
 
 @pytest.mark.scaled
-def test_a_request_about_very_many_things_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_request_with_many_entries_delays_no_other_client(tmp_path: Path) -> None:
     names = [f"nothing-{number}" for number in range(COUNT)]
     with Victim(tmp_path) as victim:
         with WireClient(victim.address) as client:
@@ -324,7 +324,7 @@ def test_a_request_about_very_many_things_keeps_nobody_waiting(tmp_path: Path) -
 
 
 @pytest.mark.scaled
-def test_a_broker_described_very_often_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_describing_a_broker_many_times_delays_no_other_client(tmp_path: Path) -> None:
     """A request of a few kilobytes, and a response of many megabytes."""
     count = scaled("BARNABAS_ITEMS", 300, 2_000)
     with Victim(tmp_path) as victim:

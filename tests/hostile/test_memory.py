@@ -137,7 +137,7 @@ def test_very_many_connections_at_once_leave_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.scaled
-def test_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
+def test_closed_connections_leave_no_memory_behind(tmp_path: Path) -> None:
     count = scaled("BARNABAS_CONNECTIONS", 500, 10_000)
     with Victim(tmp_path) as victim:
         with attacked(victim):

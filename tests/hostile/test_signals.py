@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.signals import ONE_PRESS_S
+from barnabas.cli.serving.signals import ONE_PRESS_S
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest

@@ -86,7 +86,7 @@ def _said(admin: Admin, ask: Callable[[Admin], Any]) -> Any:
         return type(error).__name__
 
 
-def test_topics_are_created_alike(admins: tuple[Admin, Admin]) -> None:
+def test_create_topics_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def create(admin: Admin) -> Any:
         made = admin.create_topic("made", partitions=3, settings={"cleanup.policy": "compact"})
         assert made.topic_id is not None
@@ -116,13 +116,13 @@ def test_topics_are_created_alike(admins: tuple[Admin, Admin]) -> None:
     ],
     ids=str,
 )
-def test_topics_are_refused_alike(admins: tuple[Admin, Admin], topic: NewTopic) -> None:
+def test_create_topics_errors_match_kafka(admins: tuple[Admin, Admin], topic: NewTopic) -> None:
     said = same(admins, lambda admin: admin.create_topics([topic], validate_only=True))
 
     assert list(said["refused"]) == [topic.name]
 
 
-def test_topics_are_validated_grown_and_deleted_alike(admins: tuple[Admin, Admin]) -> None:
+def test_validating_extending_and_deleting_topics_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def live(admin: Admin) -> list[Any]:
         made = admin.create_topic("short", partitions=1)
         assert made.topic_id is not None
@@ -143,7 +143,7 @@ def test_topics_are_validated_grown_and_deleted_alike(admins: tuple[Admin, Admin
     assert "INVALID_PARTITIONS" in same(admins, live)
 
 
-def test_topics_are_listed_and_described_alike(admins: tuple[Admin, Admin]) -> None:
+def test_listing_and_describing_topics_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def describe(admin: Admin) -> list[Any]:
         listed = admin.list_topics(internal=True)["orders"]
         found = admin.describe_topic("orders", operations=True)
@@ -171,7 +171,7 @@ def _entries(found: dict[str, ConfigEntry]) -> dict[str, ConfigEntry]:
     }
 
 
-def test_settings_of_a_topic_are_described_alike(admins: tuple[Admin, Admin]) -> None:
+def test_describe_configs_of_a_topic_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     found = same(
         admins,
         lambda admin: _entries(
@@ -183,7 +183,7 @@ def test_settings_of_a_topic_are_described_alike(admins: tuple[Admin, Admin]) ->
     assert found["retention.ms"].documentation == "some"
 
 
-def test_settings_of_a_broker_are_described_alike(admins: tuple[Admin, Admin]) -> None:
+def test_describe_configs_of_a_broker_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     names = ["node.id", "log.retention.ms", "ssl.key.password", "num.partitions", "min.insync.replicas"]
 
     def describe(admin: Admin) -> dict[str, ConfigEntry]:
@@ -198,7 +198,7 @@ def test_settings_of_a_broker_are_described_alike(admins: tuple[Admin, Admin]) -
     same(admins, lambda admin: admin.describe_config(topic_resource("bad name")))
 
 
-def test_settings_are_changed_alike(admins: tuple[Admin, Admin]) -> None:
+def test_alter_configs_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     orders = topic_resource("orders")
 
     def change(admin: Admin) -> list[Any]:
@@ -244,14 +244,14 @@ def test_settings_are_changed_alike(admins: tuple[Admin, Admin]) -> None:
     [*OffsetSpec, pytest.param(START_MS + 2, id="start+2"), pytest.param(START_MS + 6, id="start+6"), 0],
     ids=str,
 )
-def test_offsets_are_found_alike(admins: tuple[Admin, Admin], spec: int, isolation: Any) -> None:
+def test_list_offsets_matches_kafka(admins: tuple[Admin, Admin], spec: int, isolation: Any) -> None:
     same(
         admins,
         lambda admin: admin.list_offsets({ORDERS_0: spec, ORDERS_1: spec}, isolation=isolation),
     )
 
 
-def test_what_is_not_there_is_told_alike(admins: tuple[Admin, Admin]) -> None:
+def test_errors_for_missing_resources_match_kafka(admins: tuple[Admin, Admin]) -> None:
     said = same(
         admins, lambda admin: admin.list_offsets({ORDERS_0: -1, NOPE_0: -1, TopicPartition("orders", 9): -1})
     )
@@ -260,7 +260,7 @@ def test_what_is_not_there_is_told_alike(admins: tuple[Admin, Admin]) -> None:
     assert said["done"][ORDERS_0].offset == 3
 
 
-def test_records_are_deleted_alike(admins: tuple[Admin, Admin]) -> None:
+def test_delete_records_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def delete(admin: Admin) -> list[Any]:
         admin.create_topic("gone", partitions=1)
         address = ",".join(admin._client.settings.bootstrap_servers)
@@ -276,7 +276,7 @@ def test_records_are_deleted_alike(admins: tuple[Admin, Admin]) -> None:
     assert same(admins, delete)[-1] == {TopicPartition("gone", 0): 2}
 
 
-def test_producers_are_told_of_alike(admins: tuple[Admin, Admin]) -> None:
+def test_describe_producers_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def describe(admin: Admin) -> Any:
         found = admin.describe_producers([ORDERS_0, ORDERS_1])
         # Ids are given out in another order.
@@ -288,7 +288,7 @@ def test_producers_are_told_of_alike(admins: tuple[Admin, Admin]) -> None:
     same(admins, lambda admin: admin.describe_producers([NOPE_0], broker=1, timeout_ms=2000))
 
 
-def test_a_cluster_is_described_alike(admins: tuple[Admin, Admin]) -> None:
+def test_describe_cluster_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def describe(admin: Admin) -> Any:
         found = admin.describe_cluster(operations=True, fenced=True)
         return [{number: replace(node, port=0) for number, node in found.nodes.items()}, found.operations]
@@ -308,7 +308,7 @@ def test_versions_are_those_of_kafka_where_they_are_spoken(admins: tuple[Admin, 
     assert {key: theirs[key] for key in ours} == dict(ours)
 
 
-def test_features_are_told_alike(admins: tuple[Admin, Admin]) -> None:
+def test_describe_features_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     found = same(admins, lambda admin: admin.describe_features().finalized)
     down = {"metadata.version": FeatureUpdate(level=7, type=UpgradeType.SAFE_DOWNGRADE)}
 
@@ -318,7 +318,7 @@ def test_features_are_told_alike(admins: tuple[Admin, Admin]) -> None:
     same(admins, lambda admin: admin.update_features(down, validate_only=True))
 
 
-def test_the_quorum_is_described_alike(admins: tuple[Admin, Admin]) -> None:
+def test_describe_quorum_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def describe(admin: Admin) -> Any:
         found = admin.describe_quorum()
         assert found.high_watermark > 0
@@ -332,7 +332,7 @@ def test_the_quorum_is_described_alike(admins: tuple[Admin, Admin]) -> None:
     assert same(admins, describe)[1] == [1]
 
 
-def test_elections_are_answered_alike(admins: tuple[Admin, Admin]) -> None:
+def test_elect_leaders_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     assert same(admins, lambda admin: admin.elect_leaders("preferred", [ORDERS_0, NOPE_0]))["done"] == {
         ORDERS_0: False
     }
@@ -340,7 +340,7 @@ def test_elections_are_answered_alike(admins: tuple[Admin, Admin]) -> None:
     same(admins, lambda admin: admin.elect_leaders("unclean", [ORDERS_0]))
 
 
-def test_log_directories_are_described_alike(admins: tuple[Admin, Admin]) -> None:
+def test_describe_log_dirs_matches_kafka(admins: tuple[Admin, Admin]) -> None:
     def describe(admin: Admin) -> Any:
         [found] = admin.describe_log_dirs([1], partitions=[ORDERS_0, ORDERS_1])[1].values()
         assert Path(found.path).is_dir()

@@ -60,7 +60,7 @@ def test_a_client_of_another_language_can(
 
 @on_own_broker(True)
 @each_client
-def test_a_client_of_another_language_with_a_broker_of_its_own_can(
+def test_a_client_of_another_language_with_its_own_broker_can(
     client: Client, entry: Entry, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     record_property(PROPERTY, [client.name, entry.name])
@@ -85,7 +85,7 @@ def test_a_client_of_another_language_on_kafka_can(
 
 @on_own_broker(True)
 @each_client
-def test_a_client_of_another_language_on_a_kafka_of_its_own_can(
+def test_a_client_of_another_language_on_its_own_kafka_can(
     client: Client, entry: Entry, tmp_path: Path
 ) -> None:
     skip_if_impossible(entry, client)

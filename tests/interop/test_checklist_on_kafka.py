@@ -52,7 +52,7 @@ def test_a_client_on_kafka_can(client: Client, entry: Entry, shared_broker: Kafk
 
 @on_own_broker(True)
 @each_client
-def test_a_client_on_a_kafka_of_its_own_can(client: Client, entry: Entry, tmp_path: Path) -> None:
+def test_a_client_on_its_own_kafka_can(client: Client, entry: Entry, tmp_path: Path) -> None:
     skip_if_impossible(entry, client)
     broker = KafkaBroker(kafka_tools(), tmp_path)
     broker.format()

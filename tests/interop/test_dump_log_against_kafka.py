@@ -33,7 +33,7 @@ def ours(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, check=False, encoding="utf-8")
 
 
-def test_kafka_still_answers_what_was_written_down(tmp_path: Path) -> None:
+def test_kafka_still_gives_the_recorded_answers(tmp_path: Path) -> None:
     tools = kafka_tools()
     answers: dict[str, Answer] = {}
 

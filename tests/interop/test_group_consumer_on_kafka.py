@@ -34,7 +34,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_members_share_while_they_come_and_go(address: str, case: str) -> None:
+def test_members_share_partitions_while_others_join_and_leave(address: str, case: str) -> None:
     share(address, case)
 
 

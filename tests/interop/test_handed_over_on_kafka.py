@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client import Admin, Consumer, EndOfPartition, Producer
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import ProducerFenced, TransactionError, TransactionNotOpen
 from support.kafka.broker import KafkaBroker
 from support.kafka.tools import kafka_tools
@@ -110,7 +110,7 @@ async def until_visible(address: str, topic: str, expected: list[bytes]) -> None
 
 
 @COMMIT_OR_ABORT
-def test_what_is_handed_over_is_ended_by_another_client(kafka: KafkaBroker, commit: bool) -> None:
+def test_a_handed_over_transaction_is_ended_by_another_client(kafka: KafkaBroker, commit: bool) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         opened = await handed_over(kafka.address, topic, b"a", b"b")
@@ -130,7 +130,9 @@ def test_what_is_handed_over_is_ended_by_another_client(kafka: KafkaBroker, comm
 
 
 @COMMIT_OR_ABORT
-def test_what_several_have_written_is_seen_at_once_or_never(kafka: KafkaBroker, commit: bool) -> None:
+def test_records_of_several_writers_become_visible_together_or_never(
+    kafka: KafkaBroker, commit: bool
+) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         async with producer_of(kafka.address, topic) as opener:
@@ -151,7 +153,7 @@ def test_what_several_have_written_is_seen_at_once_or_never(kafka: KafkaBroker, 
     asyncio.run(story())
 
 
-def test_one_who_joined_sends_offsets_commits_and_goes_on(kafka: KafkaBroker) -> None:
+def test_a_joined_producer_sends_offsets_commits_and_continues(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         tp = TopicPartition(topic, 0)
@@ -172,7 +174,7 @@ def test_one_who_joined_sends_offsets_commits_and_goes_on(kafka: KafkaBroker) ->
     asyncio.run(story())
 
 
-def test_a_newer_producer_fences_it_and_those_who_join_it(kafka: KafkaBroker) -> None:
+def test_a_newer_producer_fences_the_transaction_and_its_members(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         opened = await handed_over(kafka.address, topic, b"a")
@@ -190,7 +192,9 @@ def test_a_newer_producer_fences_it_and_those_who_join_it(kafka: KafkaBroker) ->
     asyncio.run(story())
 
 
-def test_one_that_takes_too_long_is_aborted_and_can_not_be_committed(kafka: KafkaBroker, is_v2: bool) -> None:
+def test_a_transaction_past_its_timeout_is_aborted_and_cannot_be_committed(
+    kafka: KafkaBroker, is_v2: bool
+) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         opened = await handed_over(kafka.address, topic, b"late", transaction_timeout_ms=SHORT_MS)

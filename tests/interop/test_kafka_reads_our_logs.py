@@ -144,7 +144,7 @@ def test_a_log_that_was_truncated_and_written_again_is_read(tmp_path: Path) -> N
     assert dumped_offsets(data) == list(range(end + 100))
 
 
-def test_what_a_follower_took_over_with_holes_is_read(tmp_path: Path) -> None:
+def test_replicated_logs_with_gaps_are_read(tmp_path: Path) -> None:
     log = real_log(tmp_path, **SMALL)
     for number in range(200):
         log.append_as_follower(batch(b"v" * 200, base_offset=number * 7, leader_epoch=number // 50), NOW)
@@ -195,7 +195,7 @@ def test_a_compacted_log_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_log_that_was_opened_again_and_went_on_is_read(clean: bool, tmp_path: Path) -> None:
+def test_a_reopened_and_extended_log_is_read(clean: bool, tmp_path: Path) -> None:
     log = real_log(tmp_path, **SMALL)
     fill(log, 150)
     end = shut(log)

@@ -172,7 +172,7 @@ def settings_of(admin: AdminClient, kind: str, name: str) -> dict[str, str | Non
     return {key: entry.value for key, entry in described.result(TIMEOUT_S).items() if entry.source in wanted}
 
 
-def test_kafka_gives_back_what_clients_did_with_us_and_ours_goes_on(tmp_path: Path) -> None:
+def test_kafka_serves_our_data_and_our_broker_continues_after_it(tmp_path: Path) -> None:
     tools = kafka_tools()
     ours = OurBroker(tmp_path / "ours", settings={"log.cleaner.enable": "false"})
     with ours.running() as address:

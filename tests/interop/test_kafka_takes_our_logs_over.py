@@ -91,7 +91,7 @@ def read_all(address: str, count: int) -> list[bytes]:
         consumer.close()
 
 
-def test_kafka_goes_on_with_a_directory_that_we_wrote_to(tmp_path: Path) -> None:
+def test_kafka_continues_with_a_directory_of_ours(tmp_path: Path) -> None:
     kafka = KafkaBroker(kafka_tools(), tmp_path)
     kafka.format()
     with kafka.running() as address:

@@ -1,7 +1,7 @@
 """Published clients put keys where it is recorded that they do.
 
 Java's producer and librdkafka are asked anew and compared with tests/fixtures/partitions-of-keys.json, which
-the unit tests of barnabas.client.partitioning stand on. With BARNABAS_WRITE_PARTITIONS=1 the file is written.
+the unit tests of client/producer/key_hashes.py rely on. BARNABAS_WRITE_PARTITIONS=1 writes the file.
 Needs Java and Maven as the other tests here do.
 """
 
@@ -82,11 +82,11 @@ def check(
         assert list(partitions) == known, f"{partitioner} with {count} partitions"
 
 
-def test_the_recorded_keys_are_those_that_are_asked_for(recorded: RecordedPartitions) -> None:
+def test_the_recording_covers_the_tested_keys(recorded: RecordedPartitions) -> None:
     assert recorded.keys == sample_keys()
 
 
-def test_the_partitioner_of_java_chooses_what_is_recorded(recorded: RecordedPartitions) -> None:
+def test_the_java_partitioner_chooses_the_recorded_partitions(recorded: RecordedPartitions) -> None:
     keys = [b64encode(key).decode() for key in recorded.keys]
     try:
         java = RemoteProcess("java", java_program("Checklist"))

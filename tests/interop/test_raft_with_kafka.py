@@ -53,7 +53,7 @@ async def takes_over(directory: Path) -> None:
     assert len(listener.records) == 472
 
 
-def test_kafkas_metadata_log_is_taken_over_and_goes_on_in_the_next_epoch(sample: Path) -> None:
+def test_kafkas_metadata_log_is_continued_in_the_next_epoch(sample: Path) -> None:
     takes_over(sample)
 
     directory = sample / METADATA

@@ -97,7 +97,7 @@ def test_the_same_is_printed_for_each_state_of_a_directory(
     assert read_bootstrap(fs, str(both.ours)) == read_bootstrap(fs, str(both.kafka.logs))
 
 
-def test_releases_and_features_are_printed_alike(capsys: pytest.CaptureFixture[str]) -> None:
+def test_releases_and_features_are_printed_identically(capsys: pytest.CaptureFixture[str]) -> None:
     tools = kafka_tools()
     for words in (
         ["version-mapping"],

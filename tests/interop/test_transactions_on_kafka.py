@@ -113,7 +113,7 @@ async def until_visible(address: str, topic: str, expected: list[bytes]) -> None
     assert found == expected
 
 
-def test_what_is_committed_is_seen_and_what_is_aborted_is_not(kafka: KafkaBroker) -> None:
+def test_committed_records_are_visible_and_aborted_ones_are_not(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         async with Producer(bootstrap_servers=kafka.address, transactional_id=topic) as producer:
@@ -209,7 +209,9 @@ def test_a_transaction_that_takes_too_long_is_aborted(kafka: KafkaBroker, is_v2:
     asyncio.run(story())
 
 
-def test_a_send_after_the_timeout_says_so_and_the_producer_goes_on(kafka: KafkaBroker, is_v2: bool) -> None:
+def test_a_send_after_the_timeout_is_reported_and_the_producer_continues(
+    kafka: KafkaBroker, is_v2: bool
+) -> None:
     if not is_v2:
         pytest.skip("in version 1 the producer is fenced")
 
@@ -354,7 +356,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_what_a_killed_process_left_open_is_aborted_by_its_successor(kafka: KafkaBroker) -> None:
+def test_a_successor_aborts_the_transaction_of_a_killed_process(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         command = [sys.executable, "-c", DIES, kafka.address, topic]
@@ -370,7 +372,7 @@ def test_what_a_killed_process_left_open_is_aborted_by_its_successor(kafka: Kafk
     asyncio.run(story())
 
 
-def test_closing_aborts_what_is_open(kafka: KafkaBroker) -> None:
+def test_closing_aborts_an_open_transaction(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         async with Producer(bootstrap_servers=kafka.address, transactional_id=topic) as producer:

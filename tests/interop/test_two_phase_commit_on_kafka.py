@@ -24,7 +24,7 @@ from barnabas.client import (
     Refused,
     UnsupportedByBroker,
 )
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
+from barnabas.client.producer.transaction import NOTHING_PREPARED, PreparedTransaction
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.transactions import (
@@ -124,7 +124,7 @@ async def prepared(producer: Producer, topic: str, *sent: bytes) -> PreparedTran
 # Our client
 
 
-def test_what_is_prepared_is_completed_by_what_was_stored(kafka: KafkaBroker) -> None:
+def test_a_prepared_transaction_is_completed_from_stored_state(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         async with producer_of(kafka.address, topic) as producer:
@@ -163,7 +163,7 @@ def test_no_time_ends_a_transaction_and_a_restart_of_the_broker_keeps_it(tmp_pat
         broker.stop()
 
 
-def test_kafka_keeps_nothing_for_a_successor_and_refuses_before_anything_is_changed(
+def test_kafka_rejects_keep_prepared_before_any_change(
     kafka: KafkaBroker,
 ) -> None:
     async def story() -> None:
@@ -181,7 +181,7 @@ def test_kafka_keeps_nothing_for_a_successor_and_refuses_before_anything_is_chan
     asyncio.run(story())
 
 
-def test_an_ordinary_beginning_aborts_what_a_closed_producer_has_prepared(kafka: KafkaBroker) -> None:
+def test_init_transactions_aborts_the_prepared_transaction_of_a_closed_producer(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         older = producer_of(kafka.address, topic)
@@ -199,7 +199,7 @@ def test_an_ordinary_beginning_aborts_what_a_closed_producer_has_prepared(kafka:
     asyncio.run(story())
 
 
-def test_whoever_prepared_before_another_came_is_fenced(kafka: KafkaBroker) -> None:
+def test_a_producer_that_prepared_before_a_newer_one_is_fenced(kafka: KafkaBroker) -> None:
     async def story() -> None:
         topic = await new_topic(kafka.address)
         async with (
@@ -500,7 +500,7 @@ NOT_ABOUT_KEEPING = {
 }
 
 
-def test_kafka_keeps_nothing_and_we_do_what_the_kip_says(kafka: KafkaBroker, ours: OurBroker) -> None:
+def test_kafka_rejects_keep_prepared_and_we_follow_the_kip(kafka: KafkaBroker, ours: OurBroker) -> None:
     theirs, mine = answers_of(kafka.address, keeping), answers_of(ours.address, keeping)
 
     assert mine == OURS_WHEN_KEEPING
@@ -510,7 +510,7 @@ def test_kafka_keeps_nothing_and_we_do_what_the_kip_says(kafka: KafkaBroker, our
     assert set(about_keeping.values()) == {refused(ErrorCode.UNSUPPORTED_VERSION)}
 
 
-def test_who_may_not_keep_is_told_so_before_its_time_is_looked_at(tmp_path: Path) -> None:
+def test_keep_prepared_authorization_is_checked_before_the_timeout(tmp_path: Path) -> None:
     def story(scene: Scene) -> None:
         scene.init("keep, and no time", two_phase=False, keep=True, timeout_ms=0)
 

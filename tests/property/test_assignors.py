@@ -121,7 +121,7 @@ def test_claims_that_contradict_each_other_do_no_harm(
 
 
 @given(ANY, ASSIGNOR, st.randoms(use_true_random=False))
-def test_the_same_again_changes_nothing_in_whatever_order_members_come(
+def test_reassigning_changes_nothing_in_any_order_of_members(
     group: tuple[Members, Topics], assignor: str, random: Random
 ) -> None:
     members, topics = group
@@ -135,7 +135,7 @@ def test_the_same_again_changes_nothing_in_whatever_order_members_come(
 
 
 @given(ANY, ASSIGNOR)
-def test_what_was_owned_before_is_left_as_it_was(group: tuple[Members, Topics], assignor: str) -> None:
+def test_previous_assignments_are_not_modified(group: tuple[Members, Topics], assignor: str) -> None:
     members, topics = group
     before = {member_id: dict(spec.owned) for member_id, spec in members.items()}
 
@@ -156,7 +156,7 @@ def test_uniform_shares_differ_by_one_at_most(group: tuple[Members, Topics]) -> 
 
 
 @given(MIXED)
-def test_nobody_who_could_give_to_another_has_two_more(group: tuple[Members, Topics]) -> None:
+def test_partitions_are_balanced_among_members_that_share_topics(group: tuple[Members, Topics]) -> None:
     members, topics = group
 
     assigned = assign("uniform", members, topics, homogeneous=False)
@@ -168,7 +168,9 @@ def test_nobody_who_could_give_to_another_has_two_more(group: tuple[Members, Top
 
 
 @given(SAME, st.data())
-def test_who_leaves_moves_nothing_but_its_own(group: tuple[Members, Topics], data: st.DataObject) -> None:
+def test_a_leaving_member_moves_only_its_own_partitions(
+    group: tuple[Members, Topics], data: st.DataObject
+) -> None:
     members, topics = group
     settled = owning(members, assign("uniform", members, topics, homogeneous=True))
     gone = data.draw(st.sampled_from(sorted(settled)))
@@ -180,7 +182,7 @@ def test_who_leaves_moves_nothing_but_its_own(group: tuple[Members, Topics], dat
 
 
 @given(SAME)
-def test_who_joins_gives_nobody_more(group: tuple[Members, Topics]) -> None:
+def test_a_joining_member_increases_no_other_share(group: tuple[Members, Topics]) -> None:
     members, topics = group
     settled = owning(members, assign("uniform", members, topics, homogeneous=True))
     subscribed = next(iter(settled.values())).topics

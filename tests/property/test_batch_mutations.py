@@ -10,7 +10,6 @@ from barnabas.base.errors import Malformed
 from barnabas.records.builder import build_batch
 from barnabas.records.codecs import compress, decompress
 from barnabas.records.control import ControlType, build_control_batch, read_control_type
-from barnabas.records.crc import crc32c_of
 from barnabas.records.decode import decode_batch
 from barnabas.records.errors import CorruptBatch
 from barnabas.records.header import (
@@ -20,6 +19,7 @@ from barnabas.records.header import (
     HEADER_SIZE,
     Codec,
     batch_headers,
+    crc32c_of,
     whole_batches,
 )
 from barnabas.records.record import Record
@@ -137,7 +137,7 @@ def decode_unless_a_name_is_not_utf8(data: bytes) -> list[Record] | None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_the_deep_check_accepts_can_be_decoded(codec: Codec) -> None:
+def test_batches_accepted_by_the_deep_check_can_be_decoded(codec: Codec) -> None:
     whole = samples(codec)
     accepted = 0
     for attempt in range(attempts()):

@@ -52,7 +52,7 @@ def test_any_text_is_parsed_or_refused(changes: dict[str, str]) -> None:
 
 
 @given(name=NAMES, text=TEXTS)
-def test_what_is_shown_of_a_value_means_the_same_value(name: str, text: str) -> None:
+def test_the_shown_text_of_a_value_parses_to_the_same_value(name: str, text: str) -> None:
     setting = BROKER[name]
     try:
         value = setting.parse(text)

@@ -19,9 +19,16 @@ from barnabas.base.kernels import compiled_kernels
 from barnabas.records.builder import build_batch
 from barnabas.records.columns_read import decode_columns, decode_fetched
 from barnabas.records.control import ControlType, build_control_batch
-from barnabas.records.crc import crc32c_of
 from barnabas.records.decode import decode_batch
-from barnabas.records.header import ATTRIBUTES_AT, BATCH_LENGTH_AT, CRC_AT, HEADER_SIZE, Codec, read_header
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BATCH_LENGTH_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    Codec,
+    crc32c_of,
+    read_header,
+)
 from support.fuzz.mutations import attack, attempts, mutate
 
 pytestmark = pytest.mark.kernel

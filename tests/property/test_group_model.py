@@ -247,14 +247,14 @@ class Groups(Members):
         # for that which waits for the end of a transaction.
         self.world.pass_time(2 * (RETENTION_MS + CHECK_MS))
         self.offsets.check(self.world, GROUPS)
-        assert set(self.world.shard.ground.groups) == self.offsets.pending_groups()
+        assert set(self.world.shard.context.groups) == self.offsets.pending_groups()
         for producer in PRODUCERS:
             self.producers.end(producer, 0, commits=producer % 2 == 0)
         self.offsets.check(self.world, GROUPS)
         self.world.pass_time(CHECK_MS)
         assert not self.world.waiting
-        assert self.world.shard.ground.groups == {}
-        assert len(self.world.shard.ground.timers) == 1
+        assert self.world.shard.context.groups == {}
+        assert len(self.world.shard.context.timers) == 1
         left = [key for key, value in self.world.last_values().items() if value is not None]
         assert left == []
 

@@ -28,7 +28,7 @@ def test_bytes_are_a_request_or_a_bad_request(data: bytes) -> None:
         st.text("abcdefgh-", min_size=1), st.text(st.characters(min_codepoint=33, max_codepoint=126))
     ),
 )
-def test_what_is_a_request_is_read_as_it_was_sent(method: str, path: str, headers: dict[str, str]) -> None:
+def test_a_valid_request_is_read_as_sent(method: str, path: str, headers: dict[str, str]) -> None:
     lines = [
         f"{method} /{path}?q HTTP/1.1",
         "Host: h",

@@ -54,7 +54,7 @@ def test_an_event_that_was_filled_in_is_one_line(value: str) -> None:
 
 
 @given(VALUES.filter(lambda text: len(text) <= VALUE_CHARS_MAX), st.integers())
-def test_a_json_line_says_exactly_what_was_logged(value: str, number: int) -> None:
+def test_a_json_line_has_exactly_the_logged_facts(value: str, number: int) -> None:
     line = JsonFormatter(CLOCK).format(record("client seen name=%s n=%d", value, number))
 
     assert "\n" not in line

@@ -136,7 +136,7 @@ def test_a_lookup_by_time_is_right_or_an_error_with_a_damaged_header(byte: int) 
     play(0, story)
 
 
-def test_a_batch_with_an_offset_far_outside_its_segment_is_an_error_at_an_index_rebuild() -> None:
+def test_an_offset_far_outside_its_segment_fails_an_index_rebuild() -> None:
     async def story(broker: Broker) -> None:
         await ten_batches(broker)
         await broker.flush(T0)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.protocol.messages.connection import SaslAuthenticateRequest
 from barnabas.protocol.messages.credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from barnabas.protocol.messages.group_admin import DescribeGroupsRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.protocol.messages.sasl import SaslAuthenticateRequest
 from barnabas.protocol.schema.codec import NotEncodable, UnsupportedVersion, decode, encode, encode_parts
 from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import Layout, message_layout, nested_layout

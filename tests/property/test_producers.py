@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.records.header import TRANSACTIONAL_BIT
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -23,6 +25,10 @@ pytestmark = pytest.mark.kernel
 
 SEQUENCES = 2**31
 PRODUCERS = (1, 17, 3000)
+
+
+def is_transactional(batch: Batch) -> bool:
+    return batch.attributes & TRANSACTIONAL_BIT != 0
 
 
 @dataclass
@@ -63,7 +69,7 @@ class Model:
                 expected = (who.batches[-1][1] + 1) % SEQUENCES
             if batch.base_sequence != expected:
                 return OutOfOrderSequence
-        if who.open_since is not None and not batch.is_transactional:
+        if who.open_since is not None and not is_transactional(batch):
             return InvalidTxnState
         return None
 
@@ -74,7 +80,7 @@ class Model:
         last = (batch.base_sequence + batch.count - 1) % SEQUENCES
         who.batches.append((batch.base_sequence, last, base, self.end - 1, timestamp))
         who.timestamp = timestamp
-        if batch.is_transactional and who.open_since is None:
+        if is_transactional(batch) and who.open_since is None:
             who.open_since = base
 
     def check_marker(
@@ -157,7 +163,8 @@ class History:
         assert self._asked(lambda: self.real.check(batch, origin)) == expected
         if expected is None:
             self.now += 1
-            self.real.appended(batch, self.model.end, self.now)
+            batch.max_timestamp = self.now
+            self.real.appended(batch, self.model.end)
             self.model.append(batch, self.now)
 
     def _sequence(self, who: Known, how: str, number: int) -> tuple[int, int]:
@@ -198,7 +205,7 @@ class History:
                 self.aborted.append(AbortedTxn(producer_id, completed.first_offset, offset, stable))
 
     def plain(self, count: int) -> None:
-        self.real.appended(header(-1, epoch=-1, sequence=-1, count=count), self.model.end, self.now)
+        self.real.appended(header(-1, epoch=-1, sequence=-1, count=count), self.model.end)
         self.model.end += count
 
     def high_watermark(self, behind: int) -> None:
@@ -229,7 +236,7 @@ class History:
         assert self.real.end_offset == self.model.end
         assert self.real.entries() == self.model.described()
         assert self.real.first_open_offset() == self.model.first_unstable()
-        open_since = [one.txn_first_offset for one in self.real.late_transactions(10**6, longer_than_ms=1)]
+        open_since = sorted(one.txn_first_offset for one in self.real.entries() if one.txn_first_offset >= 0)
         assert open_since == self.model.open_since()
         assert self.real.is_empty == (not self.model.known and not self.model.completed)
 

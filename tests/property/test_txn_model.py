@@ -13,8 +13,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import PREPARED, TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.scale import is_soak, scaled
 from support.txn.model import codes
@@ -187,12 +187,12 @@ class Transactions(RuleBasedStateMachine, TxnScene):
             if producer.id == transactional_id and not producer.is_out:
                 producer.write(self.logs[log], hears=True)
                 self.note(producer)
-        txn = self.world.shard.ground.txns.get(transactional_id)
+        txn = self.world.shard.table.txns.get(transactional_id)
         if txn is None or pair == txn.owner:
             return
         before = txn
         self.world.end(pair, commit=commit != other, version=NEW_END, transactional_id=transactional_id)
-        after = self.world.shard.ground.txns[transactional_id]
+        after = self.world.shard.table.txns[transactional_id]
         # Of what was told twice nothing is written; a new id may be given to one that timed out.
         assert after.state is before.state
         assert after == before or before.state is TxnState.COMPLETE_ABORT
@@ -201,7 +201,7 @@ class Transactions(RuleBasedStateMachine, TxnScene):
     @rule(number=PICK, log=st.integers(0, 2))
     def a_partition_is_added_late(self, number: int, log: int) -> None:
         transactional_id, pair, _ = self.sent[number % len(self.sent)]
-        txn = self.world.shard.ground.txns.get(transactional_id)
+        txn = self.world.shard.table.txns.get(transactional_id)
         if txn is None or pair == txn.owner:
             return
         answer = self.world.add(pair, self.logs[log].tp, transactional_id=transactional_id, version=NEW_ADD)
@@ -231,7 +231,7 @@ class Transactions(RuleBasedStateMachine, TxnScene):
     def it_is_told_late_that_markers_are_written(self, number: int) -> None:
         """Of a transaction that is complete, or in another life of the coordinator."""
         ended = self.asked[-1 - number % min(5, len(self.asked))]
-        marking = self.world.shard.ground.marking.get(ended.transactional_id)
+        marking = self.world.shard.table.pending_markers.get(ended.transactional_id)
         if marking is None or marking.ended is not ended:
             written = len(self.world.log)
             self.world.marked(ended)
@@ -242,7 +242,7 @@ class Transactions(RuleBasedStateMachine, TxnScene):
         # The first may fail, and the coordinator be loaded.
         for _ in range(2):
             self.write_markers()
-        assert not [txn for txn in self.world.shard.ground.txns.values() if txn.state in PREPARED]
+        assert not [txn for txn in self.world.shard.table.txns.values() if txn.state in PREPARED]
 
     # Time and trouble
 

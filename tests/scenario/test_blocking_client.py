@@ -14,8 +14,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client import BrokerUnavailable, Closed, EndOfPartition, Message, Refused, UnknownTopic
 from barnabas.client.admin.admin import Admin as AsyncAdmin
 from barnabas.client.blocking import Admin, Consumer, Delivery, Producer
-from barnabas.client.blocking.handover import HANDED_BYTES_MAX
 from barnabas.client.blocking.loop_thread import NotFromItsLoop
+from barnabas.client.blocking.record_queue import QUEUE_BYTES_MAX
 from barnabas.client.consumer.consumer import Consumer as AsyncConsumer
 from barnabas.client.producer.errors import BufferFull, RecordTooLarge
 from barnabas.client.producer.producer import Producer as AsyncProducer
@@ -114,7 +114,7 @@ def test_methods_have_the_arguments_of_the_async_ones() -> None:
         assert inspect.signature(getattr(Admin, name)) == inspect.signature(getattr(AsyncAdmin, name))
 
 
-def test_a_producer_tells_how_many_partitions_a_topic_has(address: str, topic: str) -> None:
+def test_partitions_for_returns_the_partitions_of_a_topic(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address, max_block_ms=500) as producer:
         assert producer.partitions_for(topic) == 2
         with pytest.raises(UnknownTopic):
@@ -141,7 +141,7 @@ def test_several_threads_may_use_one_admin(address: str, topic: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [Admin, Producer, Consumer])
-def test_nobody_there_is_told_by_the_constructor_which_leaves_nothing(kind: Callable[..., object]) -> None:
+def test_the_constructor_raises_without_a_broker_and_leaks_nothing(kind: Callable[..., object]) -> None:
     with pytest.raises(BrokerUnavailable):
         kind(bootstrap_servers=f"127.0.0.1:{free_port()}", default_api_timeout_ms=300)
 
@@ -155,9 +155,7 @@ def test_nobody_there_is_told_by_the_constructor_which_leaves_nothing(kind: Call
     ],
     ids=["admin", "producer", "consumer"],
 )
-def test_use_after_close_is_told_and_closing_twice_is_allowed(
-    use: Callable[[str], object], address: str
-) -> None:
+def test_use_after_close_raises_and_close_is_idempotent(use: Callable[[str], object], address: str) -> None:
     client = use(address)
     client.close()  # type: ignore[attr-defined]
     client.close()  # type: ignore[attr-defined]
@@ -180,7 +178,7 @@ def test_use_after_close_is_told_and_closing_twice_is_allowed(
 # The producer
 
 
-def test_a_record_is_handed_over_and_its_place_is_told(address: str, topic: str) -> None:
+def test_a_delivery_has_the_partition_and_offset_of_its_record(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address) as producer:
         first = producer.send(
             topic, b"a", b"k", partition=0, headers=[("h", b"1")], timestamp_ms=1_767_225_600_000
@@ -217,16 +215,14 @@ def test_records_of_many_threads_all_arrive_and_each_threads_in_order(address: s
         assert mine == [b"%d %d" % (thread, n) for n in range(each)]
 
 
-def test_closing_delivers_what_was_sent(address: str, topic: str) -> None:
+def test_closing_delivers_sent_records(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address, linger_ms=10_000) as producer:
         sent = [producer.send(topic, b"%d" % number, partition=0) for number in range(100)]
 
     assert [delivery.result().offset for delivery in sent] == list(range(100))
 
 
-def test_an_unknown_topic_is_told_by_the_delivery_and_keeps_no_other_topic_waiting(
-    address: str, topic: str
-) -> None:
+def test_an_unknown_topic_fails_its_delivery_and_delays_no_other_topic(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address, max_block_ms=3000) as producer:
         lost = [producer.send("nope", b"v") for _ in range(3)]
         began = time.monotonic()
@@ -269,9 +265,7 @@ def test_a_value_that_is_no_bytes_fails_alone(address: str, topic: str) -> None:
             producer.send(topic, number)  # type: ignore[arg-type]
 
 
-def test_waiting_for_a_delivery_has_a_limit_and_the_record_is_delivered_all_the_same(
-    address: str, topic: str
-) -> None:
+def test_a_record_is_delivered_after_a_timed_out_wait(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address, linger_ms=1000) as producer:
         delivery = producer.send(topic, b"v", partition=0)
         with pytest.raises(TimeoutError):
@@ -282,9 +276,7 @@ def test_waiting_for_a_delivery_has_a_limit_and_the_record_is_delivered_all_the_
         assert delivery.result(WAIT_S).offset == 0
 
 
-def test_callbacks_are_called_once_in_the_loops_thread_and_cannot_wait_there(
-    address: str, topic: str
-) -> None:
+def test_callbacks_run_once_in_the_loop_thread_and_cannot_block_there(address: str, topic: str) -> None:
     called: list[tuple[str, object]] = []
     done = threading.Event()
     with Producer(bootstrap_servers=address) as producer:
@@ -306,7 +298,7 @@ def test_callbacks_are_called_once_in_the_loops_thread_and_cannot_wait_there(
     assert [name for name, _ in called] == ["barnabas producer"] * 2
 
 
-def test_what_is_handed_over_is_bounded_and_no_room_in_time_is_told(
+def test_sends_are_bounded_and_raise_without_buffer_space_in_time(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     broker = OurBroker(tmp_path_factory.mktemp("own"))
@@ -320,15 +312,15 @@ def test_what_is_handed_over_is_bounded_and_no_room_in_time_is_told(
     # The broker is gone, and nothing leaves any more.
     value = b"x" * 10_000
     sent: list[Delivery] = []
-    many = range(10 * HANDED_BYTES_MAX // len(value))
+    many = range(10 * QUEUE_BYTES_MAX // len(value))
     with pytest.raises(BufferFull):
         sent.extend(producer.send("orders", value, partition=0) for _ in many)
-    assert len(sent) * len(value) < 2 * (HANDED_BYTES_MAX + 200_000)
+    assert len(sent) * len(value) < 2 * (QUEUE_BYTES_MAX + 200_000)
     producer.close(timeout_ms=0)
     assert all(isinstance(each.exception(0), Exception) for each in sent)
 
 
-def test_tables_follow_what_was_sent_before(address: str, topic: str) -> None:
+def test_tables_are_ordered_after_earlier_records(address: str, topic: str) -> None:
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"value": pa.array([b"1", b"2"], pa.binary())})
     with Producer(bootstrap_servers=address) as producer:
@@ -359,7 +351,7 @@ def test_messages_are_read_in_a_loop(address: str, topic: str) -> None:
     assert [message.offset for message in found] == list(range(1403))
 
 
-def test_a_batch_waits_for_no_longer_than_it_is_told(address: str, topic: str) -> None:
+def test_a_batch_returns_after_its_timeout(address: str, topic: str) -> None:
     with reader(address, topic) as consumer:
         assert consumer.batch(timeout_ms=50) == []
         write(address, topic, b"a", b"b", b"c")
@@ -380,7 +372,7 @@ def test_batches_are_lists(address: str, topic: str) -> None:
     assert [each.offset for each in found] == list(range(10))
 
 
-def test_moving_takes_back_what_was_fetched_ahead(address: str, topic: str) -> None:
+def test_seek_discards_prefetched_records(address: str, topic: str) -> None:
     write(address, topic, *(b"%d" % number for number in range(100)))
     place = TopicPartition(topic, 0)
     with reader(address, topic) as consumer:
@@ -424,7 +416,7 @@ def test_partitions_that_were_added_since_are_found_and_others_are_not(address: 
         assert consumer.assignment == {(topic, 2)}
 
 
-def test_offsets_are_told(address: str, topic: str) -> None:
+def test_beginning_and_end_offsets_are_returned(address: str, topic: str) -> None:
     write(address, topic, b"a", b"b")
     place = TopicPartition(topic, 0)
     with reader(address, topic) as consumer:
@@ -433,7 +425,7 @@ def test_offsets_are_told(address: str, topic: str) -> None:
         assert consumer.offsets_for_times({place: 2**50}) == {place: None}
 
 
-def test_the_end_of_a_partition_is_told_if_asked_for(address: str, topic: str) -> None:
+def test_the_end_of_a_partition_is_reported_on_request(address: str, topic: str) -> None:
     write(address, topic, b"a")
     with reader(address, topic, enable_partition_eof=True) as consumer:
         assert [type(next(consumer)) for _ in range(2)] == [Message, EndOfPartition]

@@ -9,8 +9,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.errors import ClientError
-from barnabas.client.group.callbacks import CallbackFailed
-from barnabas.client.group.errors import InCallback
+from barnabas.client.group.errors import CallbackFailed, InCallback
 from barnabas.testing import Broker
 
 pytestmark = pytest.mark.kernel
@@ -77,7 +76,7 @@ def test_callbacks_run_in_the_scripts_thread_and_may_use_the_consumer(
 
 
 @every_protocol
-def test_what_lies_ahead_of_the_script_is_not_committed(bootstrap: str, topic: str, protocol: str) -> None:
+def test_prefetched_records_are_not_committed(bootstrap: str, topic: str, protocol: str) -> None:
     with member(bootstrap, topic, protocol, enable_auto_commit=False) as consumer:
         consumer.subscribe([topic])
         for count in (1, 2, 3):
@@ -90,7 +89,7 @@ def test_what_lies_ahead_of_the_script_is_not_committed(bootstrap: str, topic: s
 
 
 @every_protocol
-def test_closing_commits_what_the_script_got(bootstrap: str, topic: str, protocol: str) -> None:
+def test_closing_commits_delivered_records(bootstrap: str, topic: str, protocol: str) -> None:
     with member(bootstrap, topic, protocol) as consumer:
         consumer.subscribe([topic])
         for _ in range(13):
@@ -143,9 +142,7 @@ def test_two_scripts_share_and_nothing_is_read_twice(bootstrap: str, topic: str,
     assert len(seen) == len(set(seen)) == 400
 
 
-def test_what_lay_ahead_of_a_script_is_not_handed_out_after_its_partition_went(
-    bootstrap: str, topic: str
-) -> None:
+def test_prefetched_records_of_a_revoked_partition_are_not_delivered(bootstrap: str, topic: str) -> None:
     gone: set[tuple[str, int]] = set()
     late: list[tuple[str, int]] = []
     ended = threading.Event()
@@ -199,7 +196,7 @@ def test_reading_and_closing_are_refused_in_a_callback(bootstrap: str, topic: st
     assert len(refused) == 4
 
 
-def test_what_a_callback_raises_comes_out_of_the_next_read(bootstrap: str, topic: str) -> None:
+def test_an_error_of_a_callback_is_raised_by_the_next_read(bootstrap: str, topic: str) -> None:
     def assigned(tps: frozenset[TopicPartition]) -> None:
         raise KeyError("mine")
 

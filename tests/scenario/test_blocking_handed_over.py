@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Admin, Consumer, Producer
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import ProducerFenced
 from barnabas.testing import Broker
 
@@ -78,7 +78,7 @@ def seen(address: str, topic: str, count: int) -> list[str]:
     return found
 
 
-def test_what_another_process_has_written_is_committed_here(address: str, admin: Admin) -> None:
+def test_a_transaction_of_another_process_is_committed_here(address: str, admin: Admin) -> None:
     admin.create_topic("handed-over", partitions=1)
 
     opened = written_elsewhere(address, "handed-over", 0, VALUES)
@@ -106,7 +106,7 @@ def test_two_processes_write_into_one_transaction_that_is_ended_here(address: st
     assert sorted(seen(address, "joined", len(VALUES))) == VALUES
 
 
-def test_a_process_that_comes_later_fences_what_was_handed_over(address: str, admin: Admin) -> None:
+def test_a_later_process_fences_a_handed_over_transaction(address: str, admin: Admin) -> None:
     admin.create_topic("fenced", partitions=1)
     with Producer(bootstrap_servers=address, transactional_id="fenced") as producer:
         producer.begin_transaction()

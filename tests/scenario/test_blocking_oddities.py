@@ -54,9 +54,7 @@ def end_of(address: str, topic: str) -> int:
 # Callbacks
 
 
-def test_a_callback_that_closes_its_producer_is_refused_at_once_and_the_producer_goes_on(
-    address: str, topic: str
-) -> None:
+def test_a_callback_cannot_close_its_producer(address: str, topic: str) -> None:
     refused: list[tuple[float, BaseException]] = []
     done = threading.Event()
     with Producer(bootstrap_servers=address) as producer:
@@ -89,7 +87,7 @@ def test_a_callback_that_closes_its_consumer_is_refused_at_once(address: str, to
         assert consumer.end_offsets([(topic, 0)]) == {(topic, 0): 0}
 
 
-def test_a_callback_that_fails_disturbs_nobody(
+def test_a_failing_callback_affects_no_other_delivery(
     address: str, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(delivery: Delivery) -> None:
@@ -105,7 +103,7 @@ def test_a_callback_that_fails_disturbs_nobody(
     assert "a mistake of the user" in caplog.text
 
 
-def test_a_callback_that_comes_after_the_end_is_called(address: str, topic: str) -> None:
+def test_a_callback_added_after_the_delivery_is_called(address: str, topic: str) -> None:
     called: list[Delivery] = []
     with Producer(bootstrap_servers=address) as producer:
         delivery = producer.send(topic, b"a", partition=0)
@@ -114,7 +112,7 @@ def test_a_callback_that_comes_after_the_end_is_called(address: str, topic: str)
     assert delivery.result().offset == 0
 
 
-def test_threads_that_send_while_another_one_closes_are_told(address: str, topic: str) -> None:
+def test_sends_during_close_of_another_thread_raise(address: str, topic: str) -> None:
     producer = Producer(bootstrap_servers=address)
     taken: list[Delivery] = []
     lock = threading.Lock()
@@ -158,9 +156,7 @@ def test_headers_are_those_of_the_moment_of_sending(address: str, topic: str) ->
             assert list(message.headers) == [("number", message.value)]
 
 
-def test_records_for_a_partition_that_is_not_there_do_not_take_the_others_with_them(
-    address: str, topic: str
-) -> None:
+def test_records_for_a_missing_partition_do_not_fail_others(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address, max_block_ms=1000) as producer:
         bad = [producer.send(topic, b"bad", partition=number) for number in range(5, 15)]
         good = [producer.send(topic, b"good", partition=0) for _ in range(3)]
@@ -173,7 +169,7 @@ def test_records_for_a_partition_that_is_not_there_do_not_take_the_others_with_t
         assert time.monotonic() - began < 9
 
 
-def test_records_of_a_topic_that_nobody_can_be_asked_about_wait_together(
+def test_records_of_a_topic_without_reachable_metadata_wait_together(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     broker = OurBroker(tmp_path_factory.mktemp("alone"))
@@ -252,6 +248,6 @@ print("parent")
 """
 
 
-def test_a_fork_is_told_that_its_clients_stayed_behind(address: str, topic: str) -> None:
+def test_clients_raise_in_a_fork(address: str, topic: str) -> None:
     said = run_script(FORKED, address, topic).split()
     assert said == ["Forked"] * 5 + ["closed", "parent"]

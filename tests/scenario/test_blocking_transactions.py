@@ -89,7 +89,7 @@ def test_all_that_threads_have_sent_is_committed(address: str, topic: str, produ
     assert seen(address, topic) == values
 
 
-def test_what_was_handed_over_before_an_abort_is_not_in_the_next_transaction(
+def test_records_sent_before_an_abort_are_not_in_the_next_transaction(
     address: str, topic: str, producer: Producer
 ) -> None:
     for _ in range(20):
@@ -103,7 +103,9 @@ def test_what_was_handed_over_before_an_abort_is_not_in_the_next_transaction(
     assert seen(address, topic) == [b"committed"] * 20
 
 
-def test_an_error_in_the_block_aborts_and_goes_on(address: str, topic: str, producer: Producer) -> None:
+def test_an_error_in_the_block_aborts_and_the_producer_continues(
+    address: str, topic: str, producer: Producer
+) -> None:
     with pytest.raises(KeyError):
         _send_and_raise(producer, topic, KeyError())
 
@@ -190,7 +192,7 @@ def test_offsets_of_a_consumer_go_with_the_transaction(address: str, topic: str,
     assert [at and at.offset for at in committed.values()] == [len(messages)]
 
 
-def test_closing_aborts_what_is_open(address: str, topic: str) -> None:
+def test_closing_aborts_an_open_transaction(address: str, topic: str) -> None:
     with Producer(bootstrap_servers=address, transactional_id=topic) as producer:
         producer.begin_transaction()
         producer.send(topic, b"open").result(WAIT_S)

@@ -28,7 +28,7 @@ def woken_by_requests(address: str, pid: int) -> int:
 
 
 @pytest.mark.skipif(processors() < 2, reason="with one processor it has to sleep")
-def test_who_asks_again_at_once_need_not_wake_it(tmp_path: Path) -> None:
+def test_a_client_that_asks_again_at_once_finds_the_loop_awake(tmp_path: Path) -> None:
     broker = OurBroker(tmp_path)
     with broker.running() as address:
         assert broker.process is not None

@@ -23,7 +23,7 @@ from barnabas.testing.places import PREFIX
 from support.kit import consume, produce
 
 
-def test_a_record_goes_in_and_comes_out() -> None:
+def test_a_record_is_produced_and_consumed() -> None:
     with Broker(topics=["orders"]) as broker:
         produce(broker.bootstrap, "orders", b"one", b"two")
 

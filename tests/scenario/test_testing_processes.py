@@ -22,9 +22,7 @@ def run(tmp_path: Path, scratch: Path, program: str) -> Ended:
     return python(str(file), cwd=tmp_path, environment={"TMPDIR": str(scratch)})
 
 
-def test_a_process_that_exits_without_stop_leaves_no_directory_and_does_not_hang(
-    tmp_path: Path, scratch: Path
-) -> None:
+def test_a_process_that_exits_without_stop_removes_its_directory(tmp_path: Path, scratch: Path) -> None:
     ended = run(
         tmp_path,
         scratch,
@@ -57,7 +55,7 @@ raise SystemExit("the test went wrong")
     assert list(scratch.iterdir()) == []
 
 
-def test_the_next_start_removes_what_a_killed_process_left(tmp_path: Path, scratch: Path) -> None:
+def test_the_next_start_removes_directories_of_killed_processes(tmp_path: Path, scratch: Path) -> None:
     killed = run(
         tmp_path,
         scratch,

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.errors import BarnabasError
-from barnabas.protocol.exchange import decode_request
-from barnabas.protocol.frame import FRAME_BYTES_MAX, FrameDecoder
+from barnabas.protocol.exchange import FRAME_BYTES_MAX, FrameDecoder, decode_request
 from support.scenarios import check_scenario
 
 pytestmark = pytest.mark.kernel

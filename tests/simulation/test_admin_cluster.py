@@ -23,7 +23,7 @@ ORDERS_0, NOPE_0 = TopicPartition("orders", 0), TopicPartition("nope", 0)
 
 
 @in_world
-async def test_a_cluster_tells_its_id_its_nodes_and_what_one_may_do(world: World) -> None:
+async def test_describe_cluster_returns_id_nodes_and_authorized_operations(world: World) -> None:
     async with administrated(world, {"broker.rack": "r1"}) as admin:
         plain = await admin.describe_cluster()
         full = await admin.describe_cluster(fenced=True, operations=True)
@@ -37,7 +37,7 @@ async def test_a_cluster_tells_its_id_its_nodes_and_what_one_may_do(world: World
 
 
 @in_world
-async def test_a_broker_does_not_tell_of_controllers(world: World) -> None:
+async def test_a_broker_does_not_describe_controllers(world: World) -> None:
     async with administrated(world) as admin:
         with pytest.raises(Refused) as refused:
             await admin.describe_cluster(endpoints="controllers")
@@ -46,7 +46,7 @@ async def test_a_broker_does_not_tell_of_controllers(world: World) -> None:
 
 
 @in_world
-async def test_every_broker_tells_what_it_speaks(world: World) -> None:
+async def test_api_versions_of_every_broker_are_returned(world: World) -> None:
     async with administrated(world) as admin:
         found = await admin.api_versions()
 
@@ -57,7 +57,7 @@ async def test_every_broker_tells_what_it_speaks(world: World) -> None:
 
 
 @in_world
-async def test_features_are_told_and_updated(world: World) -> None:
+async def test_features_are_described_and_updated(world: World) -> None:
     async with administrated(world) as admin:
         before = await admin.describe_features()
         await admin.update_features(
@@ -109,7 +109,7 @@ async def test_an_election_that_is_not_needed_is_no_error(world: World) -> None:
 
 
 @in_world
-async def test_a_broker_that_nobody_knows_cannot_be_unregistered(world: World) -> None:
+async def test_an_unknown_broker_cannot_be_unregistered(world: World) -> None:
     async with administrated(world) as admin:
         with pytest.raises(Refused) as refused:
             await admin.unregister_broker(55)

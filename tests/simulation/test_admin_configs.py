@@ -26,7 +26,7 @@ ORDERS = topic_resource("orders")
 
 
 @in_world
-async def test_a_setting_tells_its_value_its_type_and_where_it_is_from(world: World) -> None:
+async def test_a_config_entry_has_its_value_type_and_source(world: World) -> None:
     async with administrated(world) as admin:
         await admin.create_topic("orders", settings={"retention.ms": 1000})
         found = await admin.describe_config(ORDERS, synonyms=True, documentation=True)
@@ -40,7 +40,7 @@ async def test_a_setting_tells_its_value_its_type_and_where_it_is_from(world: Wo
 
 
 @in_world
-async def test_synonyms_documentation_and_names_are_told_if_asked_for(world: World) -> None:
+async def test_synonyms_documentation_and_names_are_returned_on_request(world: World) -> None:
     async with administrated(world) as admin:
         await admin.create_topic("orders")
         found = await admin.describe_config(ORDERS, ["retention.ms", "no.such"])
@@ -121,7 +121,7 @@ async def test_one_change_that_is_refused_does_not_keep_others_from_being_made(w
 
 
 @in_world
-async def test_a_broker_that_the_cluster_does_not_have_is_looked_for_a_moment_only(world: World) -> None:
+async def test_an_unknown_broker_is_looked_up_briefly_only(world: World) -> None:
     async with administrated(world) as admin:
         watch = Stopwatch(world)
         with pytest.raises(Refused) as refused:
@@ -133,7 +133,7 @@ async def test_a_broker_that_the_cluster_does_not_have_is_looked_for_a_moment_on
 
 
 @in_world
-async def test_a_broker_without_a_number_is_refused_by_whoever_is_asked(world: World) -> None:
+async def test_any_broker_rejects_a_broker_id_that_is_not_a_number(world: World) -> None:
     async with administrated(world) as admin:
         with pytest.raises(Refused) as refused:
             await admin.describe_config(Resource(ResourceType.BROKER, "seven"))
@@ -145,7 +145,7 @@ async def test_a_broker_without_a_number_is_refused_by_whoever_is_asked(world: W
 
 
 @in_world
-async def test_what_has_settings_is_listed(world: World) -> None:
+async def test_resources_with_settings_are_listed(world: World) -> None:
     async with administrated(world) as admin:
         await admin.create_topic("orders")
         everything = await admin.list_config_resources()

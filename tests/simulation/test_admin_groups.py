@@ -137,7 +137,7 @@ async def test_each_coordinator_is_asked_for_its_own_groups_in_one_request(world
 
 
 @in_world
-async def test_coordinators_are_found_one_by_one_where_the_broker_knows_no_other_way(world: World) -> None:
+async def test_old_brokers_are_asked_for_one_coordinator_per_request(world: World) -> None:
     old = broker({ApiKey.DELETE_GROUPS: deleted({})}, newest={FIND: 3})
 
     async with listening_all(old), new_admin(world) as admin:
@@ -147,7 +147,7 @@ async def test_coordinators_are_found_one_by_one_where_the_broker_knows_no_other
 
 
 @in_world
-async def test_a_group_that_has_moved_is_asked_for_where_it_is_now(world: World) -> None:
+async def test_a_moved_group_is_requested_from_its_new_coordinator(world: World) -> None:
     finds = in_turn(found_at(lambda _: 1), found_at(lambda _: 2))
     one = broker({ApiKey.DELETE_GROUPS: deleted({"g": MOVED})}, nodes=(1, 2), finds=finds)
     two = broker({ApiKey.DELETE_GROUPS: deleted({})}, node=2, nodes=(1, 2), finds=finds)
@@ -159,7 +159,7 @@ async def test_a_group_that_has_moved_is_asked_for_where_it_is_now(world: World)
 
 
 @in_world
-async def test_a_coordinator_that_loads_is_waited_for_and_others_are_not_asked_again(world: World) -> None:
+async def test_only_a_loading_coordinator_is_asked_again(world: World) -> None:
     one = broker({ApiKey.DELETE_GROUPS: in_turn(deleted({"a": LOADING}), deleted({}))})
 
     async with listening_all(one), new_admin(world) as admin:
@@ -347,7 +347,7 @@ ASSIGNED = bytes.fromhex("0000 00000001 0006") + b"orders" + bytes.fromhex("0000
 
 
 @in_world
-async def test_what_the_new_way_does_not_know_is_described_in_the_old_one(world: World) -> None:
+async def test_a_group_unknown_to_consumer_group_describe_uses_describe_groups(world: World) -> None:
     new = {"new": new_way("new"), "old": new_way("old", NOT_FOUND, "Group old is not a consumer group.")}
     one = broker(describing(new, {"old": old_way("old", assignment=ASSIGNED)}))
 
@@ -377,7 +377,7 @@ async def test_what_the_new_way_does_not_know_is_described_in_the_old_one(world:
 
 
 @in_world
-async def test_a_group_that_is_known_in_neither_way_is_refused_in_the_words_of_the_new_one(
+async def test_a_group_unknown_to_both_apis_fails_with_the_newer_error(
     world: World,
 ) -> None:
     new = {"g": new_way("g", NOT_FOUND, "Group g not found.")}
@@ -410,7 +410,7 @@ async def test_a_broker_without_the_new_way_is_asked_in_the_old_one(world: World
     [("connect", ASSIGNED, False), ("consumer", b"\x00\x00\x00", True), ("consumer", b"", True)],
 )
 @in_world
-async def test_an_assignment_that_nobody_can_read_is_none_and_no_error(
+async def test_an_undecodable_assignment_is_none(
     world: World, kind: str, assignment: bytes, is_of_consumers: bool
 ) -> None:
     one = broker(
@@ -458,7 +458,7 @@ def fetched(group: str, *rows: tuple[int, int, int], code: int = NONE) -> Offset
 
 
 @in_world
-async def test_offsets_of_several_groups_come_in_one_answer_by_names_and_not_by_ids(world: World) -> None:
+async def test_offsets_of_several_groups_are_fetched_at_once_by_topic_name(world: World) -> None:
     answer = OffsetFetchResponse(groups=[fetched("a", (0, 5, 0)), fetched("b", (1, -1, 0))])
     one = broker({ApiKey.OFFSET_FETCH: in_turn(answer)})
 
@@ -475,7 +475,7 @@ async def test_offsets_of_several_groups_come_in_one_answer_by_names_and_not_by_
 
 
 @in_world
-async def test_offsets_come_group_by_group_from_an_older_broker(world: World) -> None:
+async def test_offsets_are_fetched_per_group_from_an_older_broker(world: World) -> None:
     row = OffsetFetchResponsePartition(
         partition_index=0, committed_offset=5, committed_leader_epoch=-1, metadata=None, error_code=0
     )
@@ -515,7 +515,7 @@ def committed(*rows: tuple[int, int]) -> OffsetCommitResponse:
 
 
 @in_world
-async def test_offsets_are_committed_by_nobody_and_only_what_failed_is_tried_again(world: World) -> None:
+async def test_offsets_are_committed_without_a_member_and_failed_ones_are_retried(world: World) -> None:
     rebalancing = int(ErrorCode.REBALANCE_IN_PROGRESS)
     one = broker(
         {ApiKey.OFFSET_COMMIT: in_turn(committed((0, NONE), (1, rebalancing)), committed((1, NONE)))}
@@ -537,7 +537,7 @@ async def test_offsets_are_committed_by_nobody_and_only_what_failed_is_tried_aga
 
 
 @in_world
-async def test_what_cannot_be_an_offset_is_not_sent(world: World) -> None:
+async def test_an_invalid_offset_is_not_sent(world: World) -> None:
     one = broker({})
 
     async with listening_all(one), new_admin(world) as admin:
@@ -549,7 +549,7 @@ async def test_what_cannot_be_an_offset_is_not_sent(world: World) -> None:
 
 
 @in_world
-async def test_partitions_that_are_not_there_are_refused_by_name_and_at_once(world: World) -> None:
+async def test_missing_partitions_are_rejected_by_name_at_once(world: World) -> None:
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     one = broker({ApiKey.OFFSET_COMMIT: in_turn(committed((0, NONE), (1, unknown)))})
 
@@ -563,7 +563,7 @@ async def test_partitions_that_are_not_there_are_refused_by_name_and_at_once(wor
 
 
 @in_world
-async def test_what_is_refused_to_the_whole_group_is_one_refusal(world: World) -> None:
+async def test_an_error_of_the_whole_group_is_reported_once(world: World) -> None:
     one = broker({ApiKey.OFFSET_DELETE: in_turn(OffsetDeleteResponse(error_code=NOT_FOUND))})
 
     async with listening_all(one), new_admin(world) as admin:
@@ -577,7 +577,7 @@ async def test_what_is_refused_to_the_whole_group_is_one_refusal(world: World) -
 
 
 @in_world
-async def test_members_are_put_out_by_their_ids_and_static_ones_by_their_instances(world: World) -> None:
+async def test_members_are_removed_by_member_id_or_instance_id(world: World) -> None:
     unknown = int(ErrorCode.UNKNOWN_MEMBER_ID)
     rows = [
         MemberResponse(member_id="m-1", group_instance_id=None, error_code=NONE),
@@ -599,7 +599,7 @@ async def test_members_are_put_out_by_their_ids_and_static_ones_by_their_instanc
 
 
 @in_world
-async def test_an_old_broker_puts_out_one_at_a_time_and_knows_no_instances(world: World) -> None:
+async def test_an_old_broker_removes_one_member_at_a_time_and_no_instances(world: World) -> None:
     old = broker(
         {ApiKey.LEAVE_GROUP: in_turn(LeaveGroupResponse(error_code=0))}, newest={ApiKey.LEAVE_GROUP: 2}
     )

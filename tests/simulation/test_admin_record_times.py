@@ -134,7 +134,7 @@ async def test_many_batches_without_a_record_are_passed_over_in_a_few_fetches(wo
 
 
 @in_world
-async def test_what_compaction_has_removed_is_passed_over(world: World) -> None:
+async def test_records_removed_by_compaction_are_skipped(world: World) -> None:
     first = compacted(batch(0, 100, 200, 300, 400), 1)
     empty = compacted(batch(4, 500, 600))
     batches = [first, empty, batch(6, 700)]
@@ -145,7 +145,7 @@ async def test_what_compaction_has_removed_is_passed_over(world: World) -> None:
 
 
 @in_world
-async def test_what_lies_before_the_beginning_of_the_log_is_passed_over(world: World) -> None:
+async def test_records_before_the_log_start_are_skipped(world: World) -> None:
     assert await time_at(world, leader(log_of([batch(5, 500)], start=5), start=5), 2) == 500
 
 
@@ -190,7 +190,7 @@ async def test_a_topic_whose_id_is_not_known_is_named(world: World, newest: int)
 
 
 @in_world
-async def test_a_batch_that_is_broken_is_refused_and_not_asked_for_again(world: World) -> None:
+async def test_a_corrupt_batch_is_an_error_without_a_retry(world: World) -> None:
     broken = bytearray(batch(0, 100))
     broken[-1] ^= 1
     broker = leader(log_of([bytes(broken)]))

@@ -55,7 +55,7 @@ async def test_offsets_are_found_by_place_and_by_time(world: World, broker: Brok
 
 
 @told()
-async def test_a_partition_that_is_not_there_is_waited_for_a_moment_only(
+async def test_a_missing_partition_is_retried_briefly_only(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -103,7 +103,7 @@ async def test_records_are_deleted_up_to_an_offset_or_to_the_end(
 
 
 @told()
-async def test_producers_are_told_of(world: World, broker: Broker, client: Client) -> None:
+async def test_producers_are_described(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders", partitions=2)
     writer = await client.producer()
     await client.produce("orders", b"a", b"b", producer=writer)
@@ -119,7 +119,7 @@ async def test_producers_are_told_of(world: World, broker: Broker, client: Clien
 
 
 @told({"log.dirs": "/data,/more"})
-async def test_log_directories_are_told_of(world: World, broker: Broker, client: Client) -> None:
+async def test_log_directories_are_described(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders", partitions=2)
     await client.produce("orders", b"a")
     async with new_admin(world) as admin:

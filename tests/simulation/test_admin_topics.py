@@ -26,7 +26,7 @@ def partition_numbers(topic: TopicDescription) -> list[int]:
 
 
 @in_world
-async def test_a_new_topic_is_told_of_with_its_id_and_settings(world: World) -> None:
+async def test_a_created_topic_is_returned_with_its_id_and_settings(world: World) -> None:
     async with administrated(world) as admin:
         made = await admin.create_topic("orders", partitions=3, settings={"retention.ms": 1000})
         found = await admin.describe_topic("orders")
@@ -44,7 +44,7 @@ async def test_a_new_topic_is_told_of_with_its_id_and_settings(world: World) -> 
 
 
 @in_world
-async def test_the_broker_chooses_what_is_not_said(world: World) -> None:
+async def test_the_broker_chooses_missing_values_of_a_new_topic(world: World) -> None:
     async with administrated(world, {"num.partitions": 4}) as admin:
         assert (await admin.create_topic("orders")).partitions == 4
 
@@ -61,7 +61,7 @@ async def test_replicas_can_be_assigned(world: World) -> None:
 
 
 @in_world
-async def test_what_is_only_validated_is_not_made(world: World) -> None:
+async def test_validate_only_creates_no_topic(world: World) -> None:
     async with administrated(world) as admin:
         made = await admin.create_topic("orders", partitions=2, validate_only=True)
         await admin.create_topic("payments", partitions=1)
@@ -126,7 +126,7 @@ async def test_a_topic_is_deleted_by_name_or_by_id(world: World) -> None:
 
 
 @in_world
-async def test_one_that_is_not_there_does_not_keep_others_from_being_deleted(world: World) -> None:
+async def test_a_missing_topic_does_not_stop_the_deletion_of_others(world: World) -> None:
     async with administrated(world) as admin:
         await admin.create_topic("orders")
         with pytest.raises(PartlyRefused) as refused:

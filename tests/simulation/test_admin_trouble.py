@@ -112,7 +112,7 @@ async def test_a_call_ends_with_the_reason_when_the_broker_stays_away(world: Wor
 
 
 @in_world
-async def test_nobody_there_to_begin_with_is_told_within_the_time(world: World) -> None:
+async def test_unreachable_bootstrap_servers_are_reported_within_the_timeout(world: World) -> None:
     watch = Stopwatch(world)
     with pytest.raises(BrokerUnavailable):
         async with new_admin(world, default_api_timeout_ms=2000):
@@ -122,7 +122,7 @@ async def test_nobody_there_to_begin_with_is_told_within_the_time(world: World) 
 
 
 @in_world
-async def test_something_that_is_no_broker_is_told_at_once(world: World) -> None:
+async def test_a_server_that_is_no_broker_is_reported_at_once(world: World) -> None:
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
         await reader.read(1000)
@@ -175,7 +175,7 @@ async def test_a_call_that_is_cancelled_leaves_nothing_behind(world: World) -> N
 
 
 @in_world
-async def test_what_is_under_way_when_the_client_is_closed_ends_with_closed(world: World) -> None:
+async def test_closing_ends_pending_calls_with_client_closed(world: World) -> None:
     async with running(world):
         admin = new_admin(world)
         await admin.start()
@@ -196,7 +196,7 @@ async def test_what_is_under_way_when_the_client_is_closed_ends_with_closed(worl
 
 
 @in_world
-async def test_only_what_may_go_well_is_asked_for_again(world: World) -> None:
+async def test_only_retriable_errors_are_retried(world: World) -> None:
     answers = in_turn(created(("a", 0), ("b", 41), ("c", 36)), created(("b", 89)), created(("b", 0)))
     broker = ScriptedBroker(says={METADATA: metadata_of({}), CREATE: answers})
     async with listening_all(broker), new_admin(world) as admin:
@@ -235,7 +235,7 @@ async def test_a_refusal_that_may_be_our_own_doing_says_so(world: World) -> None
 
 
 @in_world
-async def test_an_answer_that_does_not_speak_of_what_was_asked_is_an_error(world: World) -> None:
+async def test_a_response_without_the_requested_resource_is_an_error(world: World) -> None:
     broker = ScriptedBroker(says={METADATA: metadata_of({}), CREATE: in_turn(created(("other", 0)))})
     async with listening_all(broker), new_admin(world) as admin:
         with pytest.raises(Refused, match="missing in the broker's response"):
@@ -243,7 +243,7 @@ async def test_an_answer_that_does_not_speak_of_what_was_asked_is_an_error(world
 
 
 @in_world
-async def test_no_answer_within_the_time_of_the_call_is_told(world: World) -> None:
+async def test_a_call_without_a_response_fails_at_its_timeout(world: World) -> None:
     never = asyncio.Event()
 
     class Silent(ScriptedBroker):
@@ -286,7 +286,7 @@ def offsets(*rows: tuple[int, int, int]) -> ListOffsetsResponse:
 
 
 @in_world
-async def test_each_partition_is_asked_for_at_its_leader_also_when_that_moves(world: World) -> None:
+async def test_each_partition_is_requested_from_its_leader_even_if_it_moves(world: World) -> None:
     leaders = {"orders": [1, 2]}
     metadata = metadata_of(leaders, brokers=(1, 2))
 
@@ -328,7 +328,7 @@ async def test_a_leader_that_is_away_costs_only_its_own_partitions_a_try(world: 
 
 
 @in_world
-async def test_a_leader_that_stays_away_is_told_of(world: World) -> None:
+async def test_a_leader_that_stays_unavailable_is_reported(world: World) -> None:
     metadata = metadata_of({"orders": [1, 2]}, brokers=(1, 2))
     broker = ScriptedBroker(1, says={METADATA: metadata, ApiKey.LIST_OFFSETS: in_turn(offsets((0, 0, 10)))})
     wanted = {ORDERS_0: OffsetSpec.LATEST, ORDERS_1: OffsetSpec.LATEST}

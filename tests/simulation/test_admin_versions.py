@@ -148,7 +148,7 @@ def old_broker() -> ScriptedBroker:
 
 
 @in_world
-async def test_what_an_old_broker_does_not_tell_is_none(world: World) -> None:
+async def test_a_field_that_an_old_broker_lacks_is_none(world: World) -> None:
     async with listening_all(old_broker()), new_admin(world) as admin:
         made = await admin.create_topic("new", partitions=1, replication_factor=1)
         topics = await admin.list_topics()
@@ -206,16 +206,14 @@ async def test_what_an_old_broker_does_not_tell_is_none(world: World) -> None:
     ],
 )
 @in_world
-async def test_what_an_old_broker_cannot_do_is_told_and_not_left_out(
-    world: World, call: Any, what: str
-) -> None:
+async def test_an_option_that_an_old_broker_lacks_is_an_error(world: World, call: Any, what: str) -> None:
     async with listening_all(old_broker()), new_admin(world) as admin:
         with pytest.raises(UnsupportedByBroker, match=what):
             await call(admin)
 
 
 @in_world
-async def test_what_an_old_broker_can_do_in_other_words_is_done(world: World) -> None:
+async def test_a_call_uses_the_older_api_of_an_old_broker(world: World) -> None:
     broker = old_broker()
     async with listening_all(broker), new_admin(world) as admin:
         await admin.update_features({"f": FeatureUpdate(level=1, type=UpgradeType.SAFE_DOWNGRADE)})
@@ -240,7 +238,7 @@ async def test_asking_an_old_broker_for_topics_does_not_make_them(world: World) 
 
 
 @in_world
-async def test_a_request_says_what_the_caller_said(world: World) -> None:
+async def test_a_request_has_the_arguments_of_the_call(world: World) -> None:
     list_offsets, elect, cluster = ApiKey.LIST_OFFSETS, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_CLUSTER
     broker = ScriptedBroker(
         says={
@@ -268,7 +266,7 @@ async def test_a_request_says_what_the_caller_said(world: World) -> None:
 
 
 @in_world
-async def test_internal_topics_are_listed_if_asked_for(world: World) -> None:
+async def test_internal_topics_are_listed_on_request(world: World) -> None:
     def say(request: Any) -> Any:
         answer = metadata_of({"orders": [1], "__consumer_offsets": [1]})(request)
         for topic in answer.topics:
@@ -281,7 +279,7 @@ async def test_internal_topics_are_listed_if_asked_for(world: World) -> None:
 
 
 @in_world
-async def test_producers_are_asked_for_at_the_broker_that_is_named(world: World) -> None:
+async def test_producers_are_described_by_the_given_broker(world: World) -> None:
     def described(request: Any) -> Any:
         rows = [PartitionResponse(partition_index=0, error_code=0, error_message=None)]
         return DescribeProducersResponse(topics=[TopicResponse(name="orders", partitions=rows)])
@@ -298,7 +296,7 @@ async def test_producers_are_asked_for_at_the_broker_that_is_named(world: World)
         assert (len(first.asked_for(key)), len(second.asked_for(key))) == (1, 1)
 
 
-def test_calls_that_no_broker_of_ours_answers_are_not_there() -> None:
+def test_calls_that_our_broker_does_not_serve_do_not_exist() -> None:
     """Nothing of the class is a stub: every call is one that the broker of this repository answers."""
     calls = [name for name in vars(Admin) if not name.startswith("_")]
 

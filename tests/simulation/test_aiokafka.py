@@ -82,7 +82,7 @@ async def test_topics_and_settings_can_be_administrated(world: World, broker: Br
 
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
 @pytest.mark.parametrize("delay_ms", [(0.0, 0.1), (5.0, 80.0)], ids=["near", "far"])
-def test_what_is_produced_is_consumed(idempotent: bool, delay_ms: tuple[float, float]) -> None:
+def test_produced_records_are_consumed(idempotent: bool, delay_ms: tuple[float, float]) -> None:
     @told()
     async def story(world: World, broker: Broker, client: Client) -> None:
         world.network.delay_all(delay_ms)
@@ -145,7 +145,7 @@ def test_an_idempotent_producer_gets_each_record_through_a_bad_network_once(seed
     story()
 
 
-def test_a_producer_goes_on_when_its_broker_was_restarted() -> None:
+def test_a_producer_continues_after_a_broker_restart() -> None:
     with World(3) as world:
 
         async def story() -> None:
@@ -166,7 +166,7 @@ def test_a_producer_goes_on_when_its_broker_was_restarted() -> None:
         world.run(story())
 
 
-def test_what_was_acknowledged_to_it_is_there_after_a_kill() -> None:
+def test_acknowledged_records_survive_a_kill() -> None:
     with World(5) as world:
 
         async def first() -> tuple[AIOKafkaProducer, int]:

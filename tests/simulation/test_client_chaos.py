@@ -101,6 +101,6 @@ async def through_trouble(world: World) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(20))
-def test_what_was_acknowledged_is_there_once_and_in_order_and_nothing_hangs(seed: int) -> None:
+def test_acknowledged_records_exist_once_in_order_and_no_call_hangs(seed: int) -> None:
     with World(seed) as world, replayable(seed, []):
         world.run(through_trouble(world))

@@ -112,7 +112,7 @@ async def test_start_without_brokers_fails_in_time_and_names_the_addresses(world
 
 
 @in_world
-async def test_starting_fails_at_once_if_what_answers_is_no_broker(world: World) -> None:
+async def test_start_fails_at_once_if_the_server_is_no_broker(world: World) -> None:
     async def speak_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await next_frame(reader)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -150,7 +150,7 @@ async def test_a_broker_that_starts_late_is_waited_for(world: World) -> None:
 
 
 @in_world
-async def test_a_topic_that_is_not_there_is_waited_for_until_the_deadline(world: World) -> None:
+async def test_a_missing_topic_is_awaited_until_the_deadline(world: World) -> None:
     async with running(world), started(world) as cluster:
         began_ms = world.clock.monotonic_ms()
 
@@ -161,7 +161,7 @@ async def test_a_topic_that_is_not_there_is_waited_for_until_the_deadline(world:
 
 
 @in_world
-async def test_a_topic_that_comes_to_be_is_found(world: World) -> None:
+async def test_a_topic_created_later_is_found(world: World) -> None:
     async with running(world), started(world) as cluster:
         waiting = asyncio.ensure_future(cluster.topic("orders"))
         await asyncio.sleep(2)
@@ -270,7 +270,7 @@ async def test_cancelling_one_caller_does_not_cancel_the_others(world: World) ->
 
 
 @in_world
-async def test_a_leader_that_was_forgotten_is_asked_for_again_by_itself(world: World) -> None:
+async def test_metadata_is_refreshed_after_a_leader_is_invalidated(world: World) -> None:
     answers = [metadata(), metadata(led_by(1, 3)), metadata(led_by(1, 3)), metadata(led_by(1, 4))]
     async with listening(answering(answers)), started(world) as cluster:
         assert await cluster.leader(ORDERS_0) == 1
@@ -299,7 +299,7 @@ async def test_a_hint_is_taken_without_asking(world: World) -> None:
 
 
 @in_world
-async def test_metadata_is_asked_for_again_when_it_is_old(world: World) -> None:
+async def test_expired_metadata_is_refreshed(world: World) -> None:
     answers = [metadata(), metadata(led_by(1, 3)), metadata(led_by(1, 9))]
     async with listening(answering(answers)), started(world, metadata_max_age_ms=20_000) as cluster:
         await cluster.leader(ORDERS_0)
@@ -312,7 +312,7 @@ async def test_metadata_is_asked_for_again_when_it_is_old(world: World) -> None:
 
 
 @in_world
-async def test_a_topic_that_nobody_asks_for_is_dropped(world: World) -> None:
+async def test_an_unused_topic_is_dropped_from_the_metadata(world: World) -> None:
     answers = [metadata(), metadata(led_by(1, 3)), metadata()]
     limits = {"metadata_max_age_ms": 20_000, "metadata_max_idle_ms": 30_000}
     async with listening(answering(answers)), started(world, **limits) as cluster:
@@ -381,7 +381,7 @@ async def test_errors_are_errors_of_the_client(world: World) -> None:
 
 
 @in_world
-async def test_a_leader_forgotten_while_metadata_is_on_its_way_is_asked_for_once_more(world: World) -> None:
+async def test_a_leader_invalidated_during_a_refresh_causes_another_refresh(world: World) -> None:
     asked = 0
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -57,7 +57,7 @@ async def test_versions_are_the_newest_that_both_speak(world: World) -> None:
 
 
 @in_world
-async def test_a_broker_with_other_versions_of_an_api_is_told_of(world: World) -> None:
+async def test_unsupported_api_versions_of_a_broker_are_reported(world: World) -> None:
     async def newer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = decode_request(await next_frame(reader))
         rows = [ApiVersion(api_key=ApiKey.METADATA, min_version=90, max_version=91)]
@@ -210,7 +210,7 @@ async def test_answers_find_their_requests_in_any_order(world: World) -> None:
 
 
 @in_world
-async def test_an_answer_that_nobody_waits_for_any_more_is_dropped(world: World) -> None:
+async def test_a_response_without_a_waiting_request_is_dropped(world: World) -> None:
     async with running(world):
         connection = await connect()
         given_up = connection.send(METADATA, timeout_ms=1000)
@@ -222,7 +222,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_dropped(world: World)
 
 
 @in_world
-async def test_an_answer_that_does_not_parse_is_told_of_and_ends_the_connection(world: World) -> None:
+async def test_an_unparseable_response_is_reported_and_closes_the_connection(world: World) -> None:
     async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await greet(reader, writer)
         asked = decode_request(await next_frame(reader))
@@ -253,7 +253,7 @@ async def test_an_answer_over_the_limit_is_not_read(world: World) -> None:
 
 
 @in_world
-async def test_closing_fails_what_waits(world: World) -> None:
+async def test_closing_fails_pending_requests(world: World) -> None:
     async with listening(greet_and_stay_silent):
         connection = await connect()
         answer = connection.send(METADATA, timeout_ms=60_000)

@@ -57,7 +57,7 @@ async def test_a_consumer_closed_while_it_starts_leaves_nothing(world: World, mo
 
 
 @in_world
-async def test_a_cluster_closed_in_the_moment_in_which_it_has_started_leaves_nothing(world: World) -> None:
+async def test_closing_a_cluster_right_after_its_start_leaks_nothing(world: World) -> None:
     class ClosedInTime(Cluster):
         async def _refresh(self, names: frozenset[str], create: bool) -> Metadata:
             found = await super()._refresh(names, create)
@@ -92,7 +92,7 @@ async def test_a_client_that_could_not_start_can_be_started_again(
 
 @pytest.mark.parametrize("ms", [0, 1, 5, 50, 500])
 @in_world
-async def test_a_consumer_whose_closing_is_cancelled_leaves_nothing(world: World, ms: int) -> None:
+async def test_a_cancelled_close_of_a_consumer_leaks_nothing(world: World, ms: int) -> None:
     async with ReadableBrokers().running():
         before = set(asyncio.all_tasks())
         consumer = consumer_of(world)

@@ -51,7 +51,7 @@ async def test_a_leader_missing_in_the_broker_list_is_looked_up_with_backoff(wor
 
 
 @in_world
-async def test_a_broker_that_speaks_no_version_at_all_is_told_of(world: World) -> None:
+async def test_a_broker_without_a_common_version_is_reported(world: World) -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             asked = decode_request(await next_frame(reader))
@@ -85,7 +85,7 @@ async def test_two_topics_with_one_id_do_not_mix_their_records(world: World) -> 
 
 
 @in_world
-async def test_a_topic_recreated_while_it_is_looked_up_gets_its_records_from_sequence_0(world: World) -> None:
+async def test_a_topic_recreated_during_lookup_starts_at_sequence_0(world: World) -> None:
     async with OddBrokers().running() as brokers:
         brokers.topic_ids["other"] = Uuid(b"q" * 16)
         brokers.leaders[TopicPartition("other", 0)] = (1, 0)
@@ -188,7 +188,7 @@ async def test_delivery_timeout_ms_holds_for_those_behind_a_batch_that_was_split
 
 
 @in_world
-async def test_a_batch_that_the_answer_leaves_out_is_sent_again_and_is_there_once(world: World) -> None:
+async def test_a_batch_missing_from_the_response_is_resent_and_written_once(world: World) -> None:
     answers = iter(range(1000))
 
     def leave_out(rows: list[PartitionProduceResponse]) -> None:
@@ -207,7 +207,7 @@ async def test_a_batch_that_the_answer_leaves_out_is_sent_again_and_is_there_onc
 
 
 @in_world
-async def test_rows_that_nobody_asked_for_and_rows_that_come_twice_change_nothing(world: World) -> None:
+async def test_unrequested_and_duplicate_rows_of_a_response_are_ignored(world: World) -> None:
     def add(rows: list[PartitionProduceResponse]) -> None:
         again = PartitionProduceResponse(index=rows[0].index, error_code=0, base_offset=rows[0].base_offset)
         other = PartitionProduceResponse(index=77, error_code=ErrorCode.INVALID_RECORD, base_offset=-1)
@@ -237,7 +237,7 @@ async def test_an_error_that_no_version_of_kafka_has_ends_the_batch_and_says_so(
 
 
 @in_world
-async def test_a_broker_too_old_for_what_is_sent_is_told_of_at_once(world: World) -> None:
+async def test_a_broker_too_old_for_the_batch_is_reported_at_once(world: World) -> None:
     async with (
         OddBrokers(produce_version=6).running(),
         producing(world, compression_type="zstd") as producer,

@@ -17,7 +17,7 @@ SMALL_JUMPS = pytest.mark.parametrize("by_ms", [DAY_MS, -DAY_MS], ids=["forward"
 
 
 @JUMPS
-def test_a_waiting_fetch_waits_as_long_as_it_was_told_to(by_ms: int) -> None:
+def test_a_waiting_fetch_waits_for_max_wait_ms_despite_clock_jumps(by_ms: int) -> None:
     @told(instant_network=True)
     async def story(world: World, broker: Broker, client: Client) -> None:
         await client.create("orders")
@@ -59,7 +59,7 @@ def test_a_jump_closes_no_connection_and_keeps_none_open(by_ms: int) -> None:
 
 
 @JUMPS
-def test_a_jump_ends_no_session_and_fences_nobody(by_ms: int) -> None:
+def test_a_clock_jump_ends_no_session_and_fences_no_broker(by_ms: int) -> None:
     @told({"max.incremental.fetch.session.cache.slots": 1})
     async def story(world: World, broker: Broker, client: Client) -> None:
         await client.create("orders")

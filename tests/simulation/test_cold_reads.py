@@ -61,7 +61,7 @@ async def test_a_fetch_that_may_not_wait_waits_for_the_disk_all_the_same(
 
 
 @told(instant_network=True)
-async def test_a_disk_slower_than_the_fetch_may_wait_leaves_no_partition_out_of_the_answer(
+async def test_a_slow_disk_omits_no_partition_from_a_fetch_response(
     world: World, broker: Broker, client: Client
 ) -> None:
     """The Java client throws a full answer away that lacks a partition it asked for."""
@@ -119,7 +119,7 @@ async def lived(world: World, writer: Client, reader: Client) -> list[float]:
     return times
 
 
-def test_a_hot_reader_and_a_writer_are_not_delayed_by_cold_readers_of_their_partition() -> None:
+def test_cold_readers_do_not_delay_hot_readers_and_writers() -> None:
     alone = times_of_others(beside_cold_readers=False)
     beside = times_of_others(beside_cold_readers=True)
 
@@ -170,7 +170,7 @@ async def test_a_client_that_leaves_a_cold_fetch_leaves_nothing_behind(
 
 
 @told(instant_network=True)
-async def test_a_topic_that_is_deleted_while_a_cold_read_of_it_waits_is_told_gone_and_breaks_nothing(
+async def test_a_topic_deleted_during_a_cold_read_is_reported_as_unknown(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -212,7 +212,7 @@ async def test_records_deleted_while_a_cold_read_of_them_waits_are_out_of_range(
 
 
 @told(instant_network=True)
-async def test_a_disk_that_hangs_holds_up_its_reader_until_the_time_is_over_and_nobody_else(
+async def test_a_hanging_disk_delays_only_its_own_reader_until_the_timeout(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")

@@ -113,7 +113,7 @@ async def test_closing_ends_the_tables(world: World, broker: Broker, client: Cli
 
 
 @told()
-async def test_without_pyarrow_the_error_says_what_to_install(
+async def test_without_pyarrow_the_error_names_the_package_to_install(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client)

@@ -78,7 +78,7 @@ async def test_without_a_hint_the_leader_is_looked_up(world: World) -> None:
     "code", [ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR]
 )
 @in_world
-async def test_what_passes_is_tried_again_later_and_later(world: World, code: ErrorCode) -> None:
+async def test_retriable_errors_are_retried_with_backoff(world: World, code: ErrorCode) -> None:
     brokers = ReadableBrokers()
     brokers.logs[ORDERS] = log_of(3)
     times: list[float] = []
@@ -96,7 +96,7 @@ async def test_what_passes_is_tried_again_later_and_later(world: World, code: Er
 
 
 @in_world
-async def test_a_refusal_for_good_stops_one_partition_and_is_told_once(world: World) -> None:
+async def test_a_fatal_error_stops_one_partition_and_is_reported_once(world: World) -> None:
     brokers = ReadableBrokers(partitions=2)
     other = TopicPartition("orders", 1)
     brokers.logs[other] = log_of(3)
@@ -124,7 +124,7 @@ async def test_a_refusal_for_good_stops_one_partition_and_is_told_once(world: Wo
 
 
 @in_world
-async def test_a_corrupt_batch_is_an_error_after_what_is_before_it_and_can_be_left_out(world: World) -> None:
+async def test_a_corrupt_batch_is_an_error_after_earlier_records_and_can_be_skipped(world: World) -> None:
     brokers = ReadableBrokers()
     batches = log_of(2, 3, 2)
     brokers.logs[ORDERS] = [batches[0], batches[1][:-1] + b"?", batches[2]]
@@ -266,7 +266,7 @@ async def test_a_log_that_lost_its_end_is_noticed(world: World, reset: str) -> N
 
 
 @in_world
-async def test_unread_data_of_an_old_leader_is_fetched_again_when_the_log_is_compared(world: World) -> None:
+async def test_unread_data_of_an_old_leader_is_refetched_after_validation(world: World) -> None:
     brokers = ReadableBrokers(nodes=2)
     brokers.logs[ORDERS] = log_of(5, 5, epoch=0)
 
@@ -363,7 +363,7 @@ async def test_an_unknown_topic_id_is_looked_up_before_it_is_believed(world: Wor
 
 
 @in_world
-async def test_a_topic_with_another_id_is_told_as_such(world: World) -> None:
+async def test_a_topic_with_another_id_is_reported_as_recreated(world: World) -> None:
     brokers = ReadableBrokers()
     brokers.logs[ORDERS] = log_of(3)
 
@@ -376,7 +376,7 @@ async def test_a_topic_with_another_id_is_told_as_such(world: World) -> None:
 
 
 @in_world
-async def test_another_topic_than_the_one_that_is_meant_is_not_assigned(world: World) -> None:
+async def test_a_topic_with_an_unexpected_id_is_not_assigned(world: World) -> None:
     brokers = ReadableBrokers()
     brokers.logs[ORDERS] = log_of(3)
 
@@ -431,7 +431,7 @@ async def test_a_topic_is_gone_when_the_metadata_says_so_twice(world: World) -> 
 
 
 @in_world
-async def test_an_offset_out_of_range_ahead_of_the_reader_waits_for_what_is_unread(world: World) -> None:
+async def test_an_out_of_range_error_waits_until_earlier_records_are_read(world: World) -> None:
     brokers = ReadableBrokers()
     brokers.logs[ORDERS] = log_of(5, 5)
     lost: list[bool] = []

@@ -81,7 +81,7 @@ def check(found: list[Message], each: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(25))
-def test_every_record_comes_once_and_in_order(seed: int) -> None:
+def test_every_record_is_read_once_and_in_order(seed: int) -> None:
     with World(seed) as world:
         dice = world.dice("faults")
 

@@ -31,9 +31,7 @@ def numbers(*ranges: range) -> list[bytes]:
 
 
 @told()
-async def test_every_record_comes_with_all_that_belongs_to_it(
-    world: World, broker: Broker, client: Client
-) -> None:
+async def test_every_record_is_read_with_all_its_fields(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders")
     await client.produce("orders", b"one", b"two", key=b"k", time=1_767_225_600_123, codec=Codec.ZSTD)
 
@@ -47,7 +45,7 @@ async def test_every_record_comes_with_all_that_belongs_to_it(
 
 
 @told()
-async def test_batches_hold_no_more_than_asked_for_and_lose_nothing(
+async def test_batches_respect_the_maximum_and_lose_no_record(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client, 95)
@@ -84,9 +82,7 @@ async def test_a_reader_waits_until_something_is_written(
 
 
 @told(instant_network=True)
-async def test_a_batch_that_is_not_there_in_time_is_empty(
-    world: World, broker: Broker, client: Client
-) -> None:
+async def test_a_batch_is_empty_after_the_timeout(world: World, broker: Broker, client: Client) -> None:
     await fill(client, 0)
 
     async with reading(world, ORDERS) as consumer:
@@ -98,7 +94,7 @@ async def test_a_batch_that_is_not_there_in_time_is_empty(
 
 
 @told()
-async def test_seeking_while_a_fetch_is_under_way_drops_what_it_brings(
+async def test_seek_drops_the_records_of_a_fetch_in_flight(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client, 60)
@@ -114,7 +110,7 @@ async def test_seeking_while_a_fetch_is_under_way_drops_what_it_brings(
 
 
 @told()
-async def test_seeking_back_while_what_comes_later_is_under_way(
+async def test_seek_back_while_later_records_are_in_flight(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client, 60)
@@ -185,7 +181,7 @@ async def test_by_duration_begins_so_long_ago(world: World, broker: Broker, clie
 
 
 @told()
-async def test_without_a_reset_the_range_is_told_once_and_seeking_helps(
+async def test_without_auto_offset_reset_an_out_of_range_error_is_raised_once(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client, 30)
@@ -245,7 +241,7 @@ async def test_a_paused_partition_is_silent_and_loses_nothing(
 
 
 @told()
-async def test_ends_are_told_once_each_time_they_are_reached(
+async def test_an_end_of_partition_is_reported_each_time_it_is_reached(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client, 3, 0)
@@ -278,7 +274,7 @@ async def test_lag_is_as_of_the_last_answer(world: World, broker: Broker, client
 
 
 @told()
-async def test_assigning_anew_keeps_the_position_of_what_stays(
+async def test_reassigning_keeps_the_positions_of_retained_partitions(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client, 30, 30, 30)
@@ -299,7 +295,7 @@ async def test_assigning_anew_keeps_the_position_of_what_stays(
 
 
 @told()
-async def test_what_is_not_there_cannot_be_assigned(world: World, broker: Broker, client: Client) -> None:
+async def test_a_missing_partition_cannot_be_assigned(world: World, broker: Broker, client: Client) -> None:
     await fill(client, 1)
 
     async with consumer_of(world, allow_auto_create_topics=False, default_api_timeout_ms=2_000) as consumer:
@@ -363,7 +359,7 @@ async def test_no_partition_starves(world: World, broker: Broker, client: Client
 
 
 @told()
-async def test_a_batch_that_is_larger_than_a_fetch_comes_all_the_same(
+async def test_a_batch_larger_than_the_fetch_limit_is_read(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -377,7 +373,7 @@ async def test_a_batch_that_is_larger_than_a_fetch_comes_all_the_same(
 
 
 @told()
-async def test_closing_ends_whoever_waits(world: World, broker: Broker, client: Client) -> None:
+async def test_closing_ends_pending_reads(world: World, broker: Broker, client: Client) -> None:
     await fill(client, 2)
     before = set(asyncio.all_tasks())
     consumer = consumer_of(world)
@@ -432,7 +428,7 @@ async def test_a_cancelled_reader_loses_nothing(world: World, broker: Broker, cl
 
 
 @told()
-async def test_a_deleted_topic_is_an_error_once_and_the_others_go_on(
+async def test_a_deleted_topic_is_reported_once_and_others_are_read(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client, 3)
@@ -470,7 +466,9 @@ async def test_a_topic_that_was_created_again_is_another_one(
 
 
 @told()
-async def test_log_append_time_is_told_as_such(world: World, broker: Broker, client: Client) -> None:
+async def test_log_append_time_is_reported_as_timestamp_type(
+    world: World, broker: Broker, client: Client
+) -> None:
     await client.create("orders", message_timestamp_type="LogAppendTime")
     await client.produce("orders", b"one")
 

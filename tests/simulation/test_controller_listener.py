@@ -21,7 +21,7 @@ async def at_the_controller(broker: Broker) -> RawClient:
     return await RawClient.connect("127.0.0.1", listener.port)
 
 
-def test_it_says_what_it_speaks_and_who_the_controllers_are() -> None:
+def test_the_listener_reports_api_versions_and_controllers() -> None:
     async def story(world: World) -> None:
         async with running(world) as broker:
             client = await at_the_controller(broker)
@@ -42,7 +42,7 @@ def test_it_says_what_it_speaks_and_who_the_controllers_are() -> None:
     run_sim(story)
 
 
-def test_the_controller_decides_what_is_asked_there() -> None:
+def test_the_controller_handles_requests_of_its_listener() -> None:
     async def story(world: World) -> None:
         async with running(world) as broker:
             client = await at_the_controller(broker)

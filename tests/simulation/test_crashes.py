@@ -94,7 +94,7 @@ def test_after_a_kill_nothing_is_missing_that_was_acknowledged(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", seeds(30))
-def test_after_a_power_loss_logs_are_whole_and_acknowledged_metadata_is_there(seed: int) -> None:
+def test_a_power_loss_keeps_logs_intact_and_acknowledged_metadata(seed: int) -> None:
     known = Known()
     brokers: list[Broker] = []
     with doomed(World(seed)) as world, replayable(seed, []):
@@ -118,7 +118,7 @@ def test_after_a_power_loss_logs_are_whole_and_acknowledged_metadata_is_there(se
 
 
 @pytest.mark.parametrize("seed", seeds(30))
-def test_power_that_goes_while_the_broker_starts_loses_nothing_that_was_flushed(seed: int) -> None:
+def test_a_power_loss_during_start_keeps_flushed_data(seed: int) -> None:
     """The recovery of a crash is itself cut short, again and again, and the last one finds everything."""
     known = Known()
     with ExitStack() as worlds, replayable(seed, []):
@@ -147,7 +147,7 @@ def test_power_that_goes_while_the_broker_starts_loses_nothing_that_was_flushed(
 
 
 @pytest.mark.parametrize("seed", seeds(30))
-def test_power_that_goes_while_the_broker_stops_loses_nothing_that_was_flushed(seed: int) -> None:
+def test_a_power_loss_during_stop_keeps_flushed_data(seed: int) -> None:
     known = Known()
     at_least: dict[tuple[str, int], int] = {}
     with doomed(World(seed)) as world, replayable(seed, []):

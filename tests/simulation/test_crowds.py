@@ -21,7 +21,7 @@ def connection_of(broker: Broker, client: Client) -> Connection:
 
 def held(connection: Connection) -> int:
     """Bytes of answers that a connection keeps for its client."""
-    waiting = 0 if connection._outlet is None else connection._outlet.waiting
+    waiting = 0 if connection.outlet is None else connection.outlet.waiting
     return waiting + connection._ready_bytes
 
 
@@ -55,7 +55,7 @@ async def test_a_reader_that_takes_nothing_holds_a_bounded_amount_of_answers(
     theirs = connection_of(broker, slow)
     answer_bytes = 4 * (len(LARGE) + 200)
     assert held(theirs) <= WAITING_BYTES_MAX + answer_bytes
-    assert len(theirs._slots) <= PIPELINED_MAX
+    assert len(theirs.pending) <= PIPELINED_MAX
     assert await client.values("orders", offset=3) == [LARGE], "others are served"
 
     read_on(slow)
@@ -76,7 +76,7 @@ async def test_a_flood_of_waiting_fetches_is_begun_only_so_far(
     await asyncio.sleep(10)
 
     assert len(partition_of(broker, "orders").waiters) == PIPELINED_MAX
-    assert len(connection_of(broker, flood)._slots) == PIPELINED_MAX
+    assert len(connection_of(broker, flood).pending) == PIPELINED_MAX
 
     # Each append sets those free that have begun; the ones behind find the records there.
     await client.produce("orders", b"one")
@@ -101,7 +101,7 @@ async def test_a_flood_of_produces_is_appended_in_order_and_each_is_answered(
 
 
 @told()
-async def test_half_a_frame_holds_no_more_than_what_came_of_it(
+async def test_an_incomplete_frame_uses_memory_for_its_received_bytes_only(
     world: World, broker: Broker, client: Client
 ) -> None:
     """A length of 100 MB is only a promise."""
@@ -114,7 +114,7 @@ async def test_half_a_frame_holds_no_more_than_what_came_of_it(
 
 
 @told()
-async def test_what_a_client_asked_for_before_it_left_is_done(
+async def test_requests_of_a_disconnected_client_are_completed(
     world: World, broker: Broker, client: Client
 ) -> None:
     world.executor.delay_ms = (100, 100)
@@ -131,7 +131,7 @@ async def test_what_a_client_asked_for_before_it_left_is_done(
 
 
 @told({"connections.max.idle.ms": 10_000}, instant_network=True)
-async def test_a_silent_connection_is_closed_when_its_time_is_over_and_a_busy_one_is_not(
+async def test_only_an_idle_connection_is_closed_after_connections_max_idle_ms(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -157,7 +157,7 @@ async def test_a_silent_connection_is_closed_when_its_time_is_over_and_a_busy_on
 
 
 @told({"connections.max.idle.ms": 10_000})
-async def test_a_reader_that_takes_nothing_of_its_answers_is_closed_when_its_time_is_over(
+async def test_a_client_that_reads_no_responses_is_closed_after_the_timeout(
     world: World, broker: Broker, client: Client
 ) -> None:
     await fill(client)

@@ -31,7 +31,7 @@ async def test_the_metadata_says_where_each_replica_is(world: World, broker: Bro
 
 
 @told()
-async def test_with_one_directory_there_is_nothing_to_tell(
+async def test_a_broker_with_one_directory_sends_no_directory_report(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=5)

@@ -32,7 +32,7 @@ async def write_to_all(client: Client, count: int) -> dict[int, int]:
 
 
 @told(TWO_DISKS)
-async def test_a_disk_that_fails_takes_its_partitions_out_of_service_and_no_others(
+async def test_a_failed_disk_takes_only_its_own_partitions_offline(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=4)
@@ -55,7 +55,7 @@ async def test_a_disk_that_fails_takes_its_partitions_out_of_service_and_no_othe
 
 
 @told(TWO_DISKS)
-async def test_a_waiting_fetch_is_told_that_its_disk_has_failed(
+async def test_a_waiting_fetch_fails_when_its_disk_fails(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -75,7 +75,7 @@ async def test_a_waiting_fetch_is_told_that_its_disk_has_failed(
 
 
 @told(TWO_DISKS)
-async def test_the_controller_is_told_of_a_disk_that_failed(
+async def test_a_failed_disk_is_reported_to_the_controller(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -198,7 +198,7 @@ def test_a_failed_disk_that_works_again_is_taken_up_by_the_next_start() -> None:
 
 
 @told()
-async def test_a_full_disk_refuses_and_works_again_when_there_is_room(
+async def test_a_full_disk_rejects_writes_until_space_is_freed(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -230,7 +230,7 @@ async def test_one_write_that_finds_no_room_leaves_nothing_of_itself(
     assert await client.values("orders") == [b"one", b"two"]
 
 
-def test_a_topic_that_found_no_room_is_out_of_service_until_there_is_room() -> None:
+def test_a_topic_created_on_a_full_disk_is_offline_until_space_is_freed() -> None:
     with World(1) as world:
 
         async def story() -> None:
@@ -278,7 +278,7 @@ async def test_a_cold_read_that_fails_takes_the_partition_offline_and_answers(
 
 
 @told(TWO_DISKS)
-async def test_a_disk_that_fails_while_groups_are_loaded_from_it_costs_no_more_than_the_disk(
+async def test_a_disk_failure_while_groups_load_affects_only_that_disk(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=1)
@@ -290,7 +290,7 @@ async def test_a_disk_that_fails_while_groups_are_loaded_from_it_costs_no_more_t
     (lost,) = [
         log.tp.partition for log in broker.logs.logs_in(failing) if log.tp.topic == "__consumer_offsets"
     ]
-    coordinator = broker.services.groups.coordinator
+    coordinator = broker.services.groups
     world.disk.fail("/b", {"read"}, count=ALWAYS, errno=errno.EIO)
 
     # As after an election.

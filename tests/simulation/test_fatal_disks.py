@@ -15,7 +15,7 @@ ALWAYS = 1_000_000
 
 
 @pytest.mark.parametrize("kind", ["write", "sync"])
-def test_a_metadata_log_that_cannot_be_written_ends_the_broker_and_not_the_truth(kind: Kind) -> None:
+def test_a_failed_metadata_log_write_stops_the_broker_without_false_results(kind: Kind) -> None:
     """A controller that went on would decide on what may be gone."""
     with World(2) as world:
 
@@ -42,7 +42,7 @@ def test_a_metadata_log_that_cannot_be_written_ends_the_broker_and_not_the_truth
 
 
 @pytest.mark.parametrize("kind", ["write", "sync"])
-def test_a_start_whose_metadata_log_fails_says_so_at_once(kind: Kind) -> None:
+def test_a_failed_metadata_log_is_reported_at_once_during_start(kind: Kind) -> None:
     with World(1) as world:
 
         async def story() -> float:
@@ -59,7 +59,7 @@ def test_a_start_whose_metadata_log_fails_says_so_at_once(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("broken", [["/a"], ["/b", "/c"]], ids=["with the metadata", "all but the metadata"])
-def test_a_broker_ends_when_the_disk_fails_that_has_the_metadata_and_not_before(broken: list[str]) -> None:
+def test_a_broker_stops_only_if_the_disk_of_its_metadata_fails(broken: list[str]) -> None:
     with World(3) as world:
 
         async def story() -> bool:

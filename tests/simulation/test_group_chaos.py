@@ -12,8 +12,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.server.broker import Broker
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.sim.world import World
 from support.brokers import running
 from support.group.model_lives import (
@@ -65,7 +65,7 @@ async def look(
 
 
 @pytest.mark.parametrize("seed", seeds(20))
-def test_after_kills_no_acknowledged_commit_is_lost_and_members_come_back(seed: int) -> None:
+def test_after_kills_acknowledged_commits_exist_and_members_rejoin(seed: int) -> None:
     known = Acknowledged()
     with ExitStack() as worlds, replayable(seed, []):
         world = worlds.enter_context(World(seed))

@@ -10,9 +10,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.errors import NoOffset
 from barnabas.client.errors import ClientError
-from barnabas.client.group.callbacks import CallbackFailed
 from barnabas.client.group.errors import (
     AssignedOtherwise,
+    CallbackFailed,
     CommitFailed,
     FencedInstance,
     GroupFailed,
@@ -66,7 +66,7 @@ async def reads(consumer: Consumer, into: list[bytes | None]) -> None:
 
 @every_protocol
 @story
-async def test_two_members_share_and_one_that_is_left_has_all(
+async def test_two_members_share_partitions_and_the_last_one_gets_all(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     said = Told()
@@ -85,7 +85,7 @@ async def test_two_members_share_and_one_that_is_left_has_all(
 
 @every_protocol
 @story
-async def test_a_group_goes_on_where_it_committed(
+async def test_a_group_resumes_at_its_committed_offsets(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     await write(client, 10)
@@ -100,7 +100,7 @@ async def test_a_group_goes_on_where_it_committed(
 
 
 @story
-async def test_a_commit_is_never_ahead_of_what_was_handed_out(
+async def test_a_commit_is_never_ahead_of_delivered_records(
     world: World, broker: Broker, client: Client
 ) -> None:
     await write(client, 100)
@@ -113,7 +113,7 @@ async def test_a_commit_is_never_ahead_of_what_was_handed_out(
 
 @every_protocol
 @story
-async def test_what_was_read_is_committed_by_interval_once_the_reader_has_come_back(
+async def test_auto_commit_includes_records_once_the_next_poll_begins(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     await write(client, 10)
@@ -188,7 +188,7 @@ async def test_partitions_do_not_change_hands_while_a_reader_is_at_work(
 
 @every_protocol
 @story
-async def test_what_was_dealt_with_is_committed_before_partitions_go(
+async def test_processed_records_are_committed_before_revocation(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     for partition in range(4):
@@ -237,7 +237,7 @@ async def test_a_reader_that_stays_away_leaves_and_is_back_with_its_next_read(
 
 @every_protocol
 @story
-async def test_who_has_left_because_it_stayed_away_commits_nothing(
+async def test_a_member_past_max_poll_interval_commits_nothing(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     await write(client, 5)
@@ -263,7 +263,7 @@ async def test_a_commit_right_after_subscribing_waits_for_the_group(
 
 
 @story
-async def test_a_reader_of_single_messages_is_not_taken_for_gone(
+async def test_reading_single_messages_counts_as_polling(
     world: World, broker: Broker, client: Client
 ) -> None:
     await write(client, 20)
@@ -325,7 +325,7 @@ async def test_nothing_is_handed_out_while_partitions_change_hands(
 
 
 @story
-async def test_a_callback_that_raises_is_told_to_the_reader_once_and_stops_nothing(
+async def test_an_error_of_a_rebalance_callback_is_raised_once_by_the_reader(
     world: World, broker: Broker, client: Client
 ) -> None:
     await write(client, 1)
@@ -369,7 +369,7 @@ async def test_reading_and_leaving_are_refused_in_a_callback(
 
 @every_protocol
 @story
-async def test_a_pattern_takes_what_matches_now_and_later(
+async def test_a_pattern_subscribes_to_current_and_future_topics(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     await client.create("orders-eu")
@@ -385,7 +385,7 @@ async def test_a_pattern_takes_what_matches_now_and_later(
 
 
 @story
-async def test_a_pattern_leaves_out_internal_topics_unless_it_is_told_not_to(
+async def test_a_pattern_excludes_internal_topics_by_default(
     world: World, broker: Broker, client: Client
 ) -> None:
     async with member(world, "first") as first, member_of(world, "second", group_id="others") as consumer:
@@ -420,7 +420,7 @@ async def test_another_subscription_takes_the_place_of_the_one_before(
 
 @every_protocol
 @story
-async def test_a_topic_is_made_by_whoever_subscribes_if_that_is_allowed(
+async def test_subscribing_creates_a_topic_if_allowed(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     async with member_of(world, **protocol) as consumer:
@@ -431,7 +431,7 @@ async def test_a_topic_is_made_by_whoever_subscribes_if_that_is_allowed(
 
 @every_protocol
 @story
-async def test_a_topic_that_comes_later_is_read_when_it_is_there(
+async def test_a_subscribed_topic_is_read_once_it_is_created(
     world: World, broker: Broker, client: Client, protocol: dict[str, Any]
 ) -> None:
     async with member_of(world, allow_auto_create_topics=False, **protocol) as consumer:
@@ -596,7 +596,7 @@ async def test_a_stream_that_is_at_work_keeps_its_message_uncommitted(
 
 
 @in_world
-async def test_without_a_group_there_is_nothing_to_subscribe_or_commit_to(world: World) -> None:
+async def test_subscribe_and_commit_need_a_group_id(world: World) -> None:
     async with running(world, QUICKLY), consumer_of(world) as consumer:
         for attempt in (consumer.subscribe(["orders"]), consumer.commit(), consumer.committed([("a", 0)])):
             with pytest.raises(NoGroup, match=r"set group\.id"):
@@ -604,7 +604,7 @@ async def test_without_a_group_there_is_nothing_to_subscribe_or_commit_to(world:
 
 
 @story
-async def test_what_is_assigned_by_hand_and_what_a_group_gives_do_not_mix(
+async def test_manual_and_group_assignment_are_exclusive(
     world: World, broker: Broker, client: Client
 ) -> None:
     async with member(world) as consumer:

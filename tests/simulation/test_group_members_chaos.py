@@ -67,7 +67,7 @@ class Group:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=["eager", "cooperative", "consumer"])
-def test_nothing_is_missed_while_members_come_and_go(protocol: dict[str, str], seed: int) -> None:
+def test_no_record_is_missed_while_members_join_and_leave(protocol: dict[str, str], seed: int) -> None:
     with World(seed) as world:
         world.run(_tell(world, protocol), until_ms=1_000_000)
 

@@ -74,7 +74,7 @@ async def test_a_member_that_is_forgotten_has_lost_everything_and_joins_again(
 
 
 @in_world
-async def test_a_fenced_instance_is_told_to_whoever_reads_or_commits(world: World) -> None:
+async def test_a_fenced_instance_is_raised_by_reads_and_commits(world: World) -> None:
     script = GroupScript()
     async with (
         listening_all(script.broker()),
@@ -157,7 +157,7 @@ async def test_a_commit_that_is_refused_without_a_rebalance_fails_at_once(
 
 
 @in_world
-async def test_a_commit_that_was_begun_before_everything_was_lost_is_not_made_after_it(world: World) -> None:
+async def test_a_commit_begun_before_partitions_were_lost_is_dropped(world: World) -> None:
     script, said = GroupScript(), Told()
     async with (
         listening_all(script.broker()),
@@ -205,7 +205,7 @@ async def test_an_older_commit_that_is_tried_again_does_not_undo_a_newer_one(wor
 
 
 @in_world
-async def test_a_commit_is_not_tried_again_for_what_another_member_has_got_meanwhile(world: World) -> None:
+async def test_a_commit_is_not_retried_for_reassigned_partitions(world: World) -> None:
     script = GroupScript()
     async with listening_all(script.broker()), member(world, **BY_HAND) as consumer:
         await until(lambda: numbers(consumer) == [0, 1])
@@ -262,14 +262,14 @@ async def test_an_old_broker_is_spoken_to_in_its_own_words(world: World) -> None
 
 
 @in_world
-async def test_a_broker_without_the_consumer_protocol_is_told_to_the_reader(world: World) -> None:
+async def test_a_broker_without_the_consumer_protocol_is_reported_to_the_reader(world: World) -> None:
     async with listening_all(GroupScript().broker()), member(world, group_protocol="consumer") as consumer:
         with pytest.raises(UnsupportedByBroker, match="CONSUMER_GROUP_HEARTBEAT"):
             await consumer.batch(1)
 
 
 @in_world
-async def test_a_group_that_takes_nobody_is_told_to_the_reader_each_time(world: World) -> None:
+async def test_a_full_group_is_reported_by_every_read(world: World) -> None:
     script = GroupScript()
     script.no[ApiKey.JOIN_GROUP] = [ErrorCode.GROUP_MAX_SIZE_REACHED]
     async with listening_all(script.broker()), member(world, **BY_HAND) as consumer:
@@ -283,7 +283,7 @@ async def test_a_group_that_takes_nobody_is_told_to_the_reader_each_time(world: 
 
 
 @in_world
-async def test_who_subscribes_again_is_told_again(world: World) -> None:
+async def test_the_error_is_raised_again_after_another_subscribe(world: World) -> None:
     async with listening_all(GroupScript().broker()), member(world, group_protocol="consumer") as consumer:
         for _ in range(2):
             with pytest.raises(UnsupportedByBroker):
@@ -306,7 +306,7 @@ async def test_closing_does_not_wait_long_for_a_coordinator_that_is_not_ready(wo
 
 @every_protocol
 @in_world
-async def test_a_group_goes_on_after_the_broker_was_restarted(world: World, protocol: dict[str, Any]) -> None:
+async def test_a_group_continues_after_a_broker_restart(world: World, protocol: dict[str, Any]) -> None:
     said = Told()
     consumer = member_of(world, enable_auto_commit=False, **protocol)
     async with running(world, QUICKLY) as broker, client_of(broker) as client:
@@ -327,7 +327,7 @@ async def test_a_group_goes_on_after_the_broker_was_restarted(world: World, prot
 
 
 @in_world
-async def test_a_commit_that_reaches_nobody_ends_at_its_deadline(world: World) -> None:
+async def test_an_unanswered_commit_fails_at_its_deadline(world: World) -> None:
     script = GroupScript()
     consumer = member_of(
         world, default_api_timeout_ms=2000, request_timeout_ms=1000, enable_auto_commit=False

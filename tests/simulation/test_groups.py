@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from barnabas.base.exposition import Dialect
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.server.broker import Broker
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.metrics.catalog import exposition
-from barnabas.server.metrics.observing import sources_of
+from barnabas.server.metrics.http_server import sources_of
 from barnabas.server.metrics.sources import Scrape
 from barnabas.sim.world import World
 from support.brokers import running
@@ -35,7 +35,7 @@ TOLD_OFTEN = {
 
 
 @told()
-async def test_the_offsets_topic_is_made_for_the_first_who_asks_for_a_coordinator(
+async def test_the_first_find_coordinator_creates_the_offsets_topic(
     world: World, broker: Broker, client: Client
 ) -> None:
     assert OFFSETS_TOPIC not in broker.services.image.topics
@@ -59,7 +59,7 @@ async def test_without_enough_brokers_for_the_offsets_topic_there_is_no_coordina
 
 
 @told(AT_ONCE)
-async def test_members_of_a_classic_group_come_together_and_share_what_their_leader_says(
+async def test_members_of_a_classic_group_get_the_assignment_of_their_leader(
     world: World, broker: Broker, client: Client
 ) -> None:
     one = await ClassicMember.of(broker, "readers")
@@ -139,7 +139,7 @@ async def test_members_of_a_consumer_group_share_the_partitions_without_overlap(
 
 
 @told()
-async def test_offsets_can_be_committed_without_a_member_and_are_there_after_a_restart(
+async def test_offsets_committed_without_a_member_survive_a_restart(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -187,7 +187,7 @@ async def _restart(world: World) -> None:
 
 
 @told(AT_ONCE)
-async def test_whoever_waits_in_a_join_is_told_when_the_broker_stops(
+async def test_a_waiting_join_is_answered_when_the_broker_stops(
     world: World, broker: Broker, client: Client
 ) -> None:
     one = await ClassicMember.of(broker, "readers")
@@ -220,7 +220,7 @@ async def test_the_offsets_of_a_deleted_topic_go_with_it(
 
 
 @told(AT_ONCE)
-async def test_groups_and_offsets_are_counted_for_those_who_watch(
+async def test_groups_and_offsets_are_counted_in_the_metrics(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -268,7 +268,7 @@ async def _commit_a_lot(world: World, settings: dict[str, object]) -> None:
 
 
 @told(instant_network=True)
-async def test_a_group_may_have_times_of_its_own_within_the_brokers_limits(
+async def test_a_group_can_override_timeouts_within_the_brokers_limits(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=1)

@@ -8,9 +8,9 @@ import pickle
 
 import pytest
 
-from barnabas.client.admin.transactions_handed_over import AT_ONCE
+from barnabas.client.admin.end_transactions import AT_ONCE
 from barnabas.client.errors import Refused
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import (
     MustAbort,
     NoTransaction,
@@ -65,7 +65,7 @@ async def end(world: World, *opened: OpenTransaction, commit: bool = True, **set
 
 @BOTH
 @COMMIT_OR_ABORT
-def test_what_is_handed_over_is_ended_by_another_client(version: int, commit: bool) -> None:
+def test_a_handed_over_transaction_is_ended_by_another_client(version: int, commit: bool) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await handed_over(world, b"a", b"b")
         # Closing has not ended it, and nothing of it can be seen.
@@ -80,7 +80,7 @@ def test_what_is_handed_over_is_ended_by_another_client(version: int, commit: bo
     assert tell(story, version).values() == ([b"a", b"b", b"c"] if commit else [b"c"])
 
 
-def test_the_name_says_what_it_is() -> None:
+def test_an_open_transaction_has_a_readable_text() -> None:
     assert str(FIRST) == f"transaction of {OURS} (producer id {FIRST_ID}, epoch 0)"
 
 
@@ -126,7 +126,7 @@ def test_nothing_is_handed_over_if_nothing_is_in_it(version: int) -> None:
 
 
 @BOTH
-def test_what_could_not_be_written_is_not_handed_over(version: int) -> None:
+def test_a_transaction_with_a_failed_write_is_not_handed_over(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         brokers.script = lambda arrival: Refuse(ErrorCode.INVALID_RECORD)
         async with transacting(world) as producer:
@@ -160,7 +160,7 @@ def test_handing_over_that_is_cancelled_leaves_it_open_here() -> None:
 @BOTH
 @COMMIT_OR_ABORT
 @pytest.mark.parametrize("lost", [DoSilently(), DoSilently(stalls=True), Lose()], ids=repr)
-def test_a_lost_answer_is_asked_for_again_and_has_one_outcome(
+def test_a_lost_response_is_retried_and_has_one_outcome(
     version: int, commit: bool, lost: DoSilently | Lose
 ) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
@@ -187,7 +187,7 @@ def test_a_lost_answer_is_asked_for_again_and_has_one_outcome(
     ],
     ids=lambda code: code.name,
 )
-def test_what_passes_is_waited_for(code: ErrorCode) -> None:
+def test_temporary_errors_are_retried(code: ErrorCode) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await handed_over(world, b"a")
         brokers.on(ApiKey.END_TXN, Say(code), Say(code))
@@ -219,7 +219,7 @@ def test_a_newer_producer_of_the_id_fences_it(version: int, commit: bool) -> Non
 
 
 @BOTH
-def test_one_that_took_too_long_is_not_committed(version: int) -> None:
+def test_a_transaction_past_its_timeout_is_not_committed(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await handed_over(world, b"a")
         brokers.abort_by_timeout()
@@ -258,7 +258,7 @@ def test_without_an_answer_in_time_the_outcome_is_not_known() -> None:
     assert tell(story).values() == [b"a"]
 
 
-def test_a_final_refusal_is_told_as_it_is() -> None:
+def test_a_fatal_error_is_raised_unchanged() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await handed_over(world, b"a")
         for key in (ApiKey.END_TXN, ApiKey.FIND_COORDINATOR):
@@ -285,7 +285,7 @@ def test_all_are_tried_and_the_first_error_names_the_others() -> None:
     assert tell(story).values() == [b"a"]
 
 
-def test_so_many_are_asked_for_at_once_and_no_more() -> None:
+def test_the_number_of_transactions_per_request_is_limited() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         many = [OpenTransaction(OURS, FIRST_ID, epoch) for epoch in range(3 * AT_ONCE)]
         brokers.chance = lambda key: DoSilently(stalls=True) if key is ApiKey.END_TXN else Do()

@@ -99,7 +99,7 @@ class Sender:
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_five_in_flight_with_retries_after_cuts_and_resets_give_each_record_once(seed: int) -> None:
+def test_five_batches_in_flight_with_retries_write_each_record_once(seed: int) -> None:
     with World(seed) as world, replayable(seed, []):
         world.network.delay_all((0.5, 5))
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.client.producer.handed_over import OpenTransaction
 from barnabas.client.producer.producer import Producer
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, NoTransaction, TransactionError
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.sim.world import World
@@ -38,7 +38,7 @@ async def write(producer: Producer, opened: OpenTransaction, partition: int, *va
 
 @BOTH
 @COMMIT_OR_ABORT
-def test_what_all_have_written_is_seen_at_once_or_never(version: int, commit: bool) -> None:
+def test_records_of_all_writers_become_visible_together_or_never(version: int, commit: bool) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await opened_for_others(world)
         async with one_of_several(world) as one, one_of_several(world) as other:
@@ -57,7 +57,7 @@ def test_what_all_have_written_is_seen_at_once_or_never(version: int, commit: bo
 
 
 @BOTH
-def test_one_who_joined_may_send_offsets_and_end_it(version: int) -> None:
+def test_a_joined_producer_may_send_offsets_and_end_the_transaction(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await opened_for_others(world)
         async with transacting(world) as writer:
@@ -80,7 +80,7 @@ def test_one_who_joined_may_send_offsets_and_end_it(version: int) -> None:
 
 
 @BOTH
-def test_one_who_joined_commits_what_only_others_have_written(version: int) -> None:
+def test_a_joined_producer_commits_records_of_others(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await opened_for_others(world)
         async with one_of_several(world) as writer, one_of_several(world) as driver:
@@ -92,7 +92,7 @@ def test_one_who_joined_commits_what_only_others_have_written(version: int) -> N
 
 
 @BOTH
-def test_closing_one_who_joined_aborts_it_for_all(version: int) -> None:
+def test_closing_a_joined_producer_aborts_the_transaction_for_all(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         opened = await opened_for_others(world)
         async with one_of_several(world) as one:
@@ -108,7 +108,7 @@ def test_closing_one_who_joined_aborts_it_for_all(version: int) -> None:
 
 
 @BOTH
-def test_what_is_opened_for_others_has_an_epoch_that_nothing_was_written_with(version: int) -> None:
+def test_a_transaction_opened_for_others_has_an_unused_epoch(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await transact(producer, b"a", b"b")

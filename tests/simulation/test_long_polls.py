@@ -17,7 +17,7 @@ CONSUMERS = 1_000
 
 
 @told(instant_network=True)
-async def test_a_fetch_waits_exactly_as_long_as_it_may_when_nothing_comes(
+async def test_a_fetch_without_records_waits_for_max_wait_ms(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -61,9 +61,7 @@ async def test_a_fetch_is_answered_by_the_append_that_it_waits_for(
 
 
 @told(instant_network=True)
-async def test_bytes_of_several_partitions_add_up_to_what_is_enough(
-    world: World, broker: Broker, client: Client
-) -> None:
+async def test_min_bytes_counts_all_partitions_together(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders", partitions=3)
     async with client_of(broker) as producer:
         enough = 3 * len(batch(b"one"))
@@ -85,7 +83,7 @@ async def test_bytes_of_several_partitions_add_up_to_what_is_enough(
 
 
 @told(instant_network=True)
-async def test_what_came_too_little_is_given_when_the_time_is_over(
+async def test_fewer_than_min_bytes_are_returned_after_max_wait_ms(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -116,7 +114,7 @@ async def test_an_error_in_one_partition_answers_for_all_at_once(
 
 
 @told()
-async def test_a_waiting_fetch_is_told_that_its_topic_was_deleted(
+async def test_a_waiting_fetch_fails_when_its_topic_is_deleted(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -133,7 +131,7 @@ async def test_a_waiting_fetch_is_told_that_its_topic_was_deleted(
 
 
 @told(instant_network=True)
-async def test_a_waiting_fetch_is_told_that_its_offset_was_deleted(
+async def test_a_waiting_fetch_fails_when_its_offset_is_deleted(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -150,7 +148,7 @@ async def test_a_waiting_fetch_is_told_that_its_offset_was_deleted(
 
 
 @told()
-async def test_a_waiting_fetch_is_told_that_the_leader_epoch_has_changed(
+async def test_a_waiting_fetch_fails_when_the_leader_epoch_changes(
     world: World, broker: Broker, client: Client
 ) -> None:
     """The broker's leaving raises the epoch of what it leads: whoever waited in the old one is fenced."""
@@ -243,7 +241,7 @@ def timers_of(world: World, name: str) -> int:
 
 
 @told(instant_network=True)
-async def test_a_produce_behind_a_waiting_fetch_is_appended_at_once_and_answered_after_it(
+async def test_a_produce_behind_a_waiting_fetch_is_appended_at_once(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")

@@ -59,7 +59,7 @@ async def codes(client: Client, partition: int) -> set[int]:
     }
 
 
-def test_a_partition_on_a_disk_that_is_not_there_is_out_of_service_until_it_is_back() -> None:
+def test_a_partition_on_a_missing_disk_is_offline_until_it_returns() -> None:
     with World(1) as world:
         kept, lost = world.run(write_to_both(world))
         lose(world, "/b")
@@ -88,7 +88,7 @@ def on_disk(world: World, name: str) -> list[str]:
     return sorted({path.rpartition("/")[0] for path in world.disk.tree() if f"/{name}/" in path})
 
 
-def test_a_topic_that_was_deleted_without_its_disk_does_not_come_back_with_it() -> None:
+def test_a_topic_deleted_while_its_disk_was_missing_stays_deleted() -> None:
     with World(2) as world:
         _, lost = world.run(write_to_both(world))
         lose(world, "/b")
@@ -115,7 +115,7 @@ def test_a_topic_that_was_deleted_without_its_disk_does_not_come_back_with_it() 
     reason="the log manager refuses to start with two logs of one partition, although their topic ids tell "
     "which of them is a stray",
 )
-def test_a_topic_that_was_made_again_without_the_disk_does_not_get_its_old_records() -> None:
+def test_a_topic_recreated_while_its_disk_was_missing_has_no_old_records() -> None:
     with World(3) as world:
         _, lost = world.run(write_to_both(world))
         lose(world, "/b")

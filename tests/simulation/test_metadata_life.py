@@ -31,7 +31,7 @@ def known(image: MetadataImage) -> MetadataImage:
 
 
 @told(until_ms=60_000)
-async def test_a_quiet_cluster_writes_a_record_that_says_nothing_every_half_second(
+async def test_an_idle_cluster_writes_a_no_op_record_every_half_second(
     world: World, broker: Broker, client: Client
 ) -> None:
     await asyncio.sleep(5)
@@ -55,7 +55,7 @@ async def test_without_an_interval_a_quiet_cluster_writes_nothing(
 
 
 @told({"metadata.max.idle.interval.ms": 60_000}, until_ms=3 * HOUR_S * 1000)
-async def test_a_snapshot_is_written_after_an_hour_if_there_is_anything_new(
+async def test_a_snapshot_is_written_hourly_if_there_are_new_records(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -130,7 +130,7 @@ def test_a_start_from_a_snapshot_and_the_rest_of_the_log_gives_the_same_image(is
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
-def test_what_came_after_the_last_snapshot_is_no_stray_after_a_restart(is_killed: bool) -> None:
+def test_partitions_newer_than_the_snapshot_are_not_strays_after_a_restart(is_killed: bool) -> None:
     """A snapshot is only the beginning: logs that it does not know must not be set aside."""
     with World(1) as world:
 
@@ -193,7 +193,7 @@ async def test_old_snapshots_and_the_log_before_them_go(world: World, broker: Br
 
 
 @told()
-async def test_a_broker_whose_heartbeats_stop_is_fenced_and_leads_nothing(
+async def test_a_broker_without_heartbeats_is_fenced_and_leads_no_partition(
     world: World, broker: Broker, client: Client
 ) -> None:
     """With one node heartbeats are calls, so the only way to lose them is a broker that does not send any."""

@@ -91,7 +91,7 @@ def numbers(brokers: ScriptedBrokers) -> list[tuple[bytes | None, int, int]]:
 @pytest.mark.parametrize(
     "code", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR]
 )
-def test_what_may_go_well_later_is_sent_again_with_the_same_numbers(code: ErrorCode) -> None:
+def test_retriable_errors_are_retried_with_the_same_sequences(code: ErrorCode) -> None:
     @scripted()
     async def story(world: World, brokers: ScriptedBrokers) -> None:
         brokers.script = first_time(Refuse(code), times=2)
@@ -104,7 +104,7 @@ def test_what_may_go_well_later_is_sent_again_with_the_same_numbers(code: ErrorC
 
 
 @scripted()
-async def test_what_can_not_go_well_fails_at_once(world: World, brokers: ScriptedBrokers) -> None:
+async def test_fatal_errors_fail_the_delivery_at_once(world: World, brokers: ScriptedBrokers) -> None:
     brokers.script = first_time(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     async with producing(world) as producer:
         with pytest.raises(Refused) as refused:
@@ -132,7 +132,7 @@ async def test_a_hint_sends_it_to_the_new_leader_without_a_metadata_request(
 
 
 @scripted(nodes=2)
-async def test_without_a_hint_the_metadata_says_who_leads(world: World, brokers: ScriptedBrokers) -> None:
+async def test_without_a_leader_hint_metadata_is_refreshed(world: World, brokers: ScriptedBrokers) -> None:
     async with producing(world) as producer:
         await (await producer.send("orders", b"a"))
         brokers.leaders[ORDERS] = (2, 1)
@@ -212,9 +212,7 @@ async def test_a_callback_of_a_split_batch_is_called_when_its_part_is_done(
 
 
 @scripted()
-async def test_a_lost_answer_is_asked_for_again_and_nothing_is_doubled(
-    world: World, brokers: ScriptedBrokers
-) -> None:
+async def test_a_lost_response_is_retried_without_duplicates(world: World, brokers: ScriptedBrokers) -> None:
     brokers.script = first_time(TakeSilently(breaks=True))
     async with producing(world) as producer:
         assert (await (await producer.send("orders", b"a"))).offset == 0
@@ -257,7 +255,7 @@ async def test_the_first_batch_of_a_producer_goes_alone(world: World, brokers: S
 
 
 @scripted()
-async def test_what_follows_a_batch_that_failed_goes_under_a_new_id(
+async def test_batches_after_a_failed_one_use_a_new_producer_id(
     world: World, brokers: ScriptedBrokers
 ) -> None:
     brokers.script = by_value(a=[Refuse(ErrorCode.INVALID_RECORD)])
@@ -304,7 +302,7 @@ async def test_a_restarted_broker_that_knows_only_the_last_batch_has_them_all(
 
 
 @scripted()
-async def test_what_may_have_been_written_is_never_sent_under_new_numbers(
+async def test_a_possibly_written_batch_is_never_resent_with_new_sequences(
     world: World, brokers: ScriptedBrokers
 ) -> None:
     """The log was cut, so the broker calls everything out of order: nobody knows what is in it."""
@@ -323,7 +321,7 @@ async def test_what_may_have_been_written_is_never_sent_under_new_numbers(
 
 
 @scripted()
-async def test_an_unknown_producer_gets_a_new_id_and_goes_on(world: World, brokers: ScriptedBrokers) -> None:
+async def test_an_unknown_producer_continues_with_a_new_id(world: World, brokers: ScriptedBrokers) -> None:
     brokers.script = by_value(b=[Refuse(ErrorCode.UNKNOWN_PRODUCER_ID)])
     async with producing(world) as producer:
         sent = await one_by_one(producer, b"a", b"b", b"c")
@@ -347,14 +345,16 @@ async def test_a_fenced_epoch_fails_the_batch_and_the_next_goes_under_a_new_id(
 
 
 @scripted()
-async def test_a_producer_id_is_asked_for_until_there_is_one(world: World, brokers: ScriptedBrokers) -> None:
+async def test_a_producer_id_is_requested_until_one_is_assigned(
+    world: World, brokers: ScriptedBrokers
+) -> None:
     brokers.identity_errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 3
     async with producing(world) as producer:
         assert (await (await producer.send("orders", b"a"))).offset == 0
 
 
 @scripted()
-async def test_without_a_right_to_a_producer_id_deliveries_fail_and_the_next_try_may_have_one(
+async def test_an_unauthorized_producer_id_fails_deliveries_until_it_is_granted(
     world: World, brokers: ScriptedBrokers
 ) -> None:
     brokers.identity_errors = [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
@@ -365,7 +365,9 @@ async def test_without_a_right_to_a_producer_id_deliveries_fail_and_the_next_try
 
 
 @scripted()
-async def test_without_idempotence_no_id_is_asked_for(world: World, brokers: ScriptedBrokers) -> None:
+async def test_without_idempotence_no_producer_id_is_requested(
+    world: World, brokers: ScriptedBrokers
+) -> None:
     async with producing(world, enable_idempotence=False) as producer:
         await (await producer.send("orders", b"a"))
     assert brokers.identities == 0
@@ -388,7 +390,7 @@ async def test_one_request_at_a_time_keeps_the_order_without_idempotence(
 
 
 @scripted()
-async def test_a_delivery_that_takes_too_long_fails_and_says_that_it_may_be_there(
+async def test_a_timed_out_delivery_says_that_the_record_may_be_written(
     world: World, brokers: ScriptedBrokers
 ) -> None:
     brokers.script = by_value(a=[TakeSilently()] * 100)
@@ -454,7 +456,7 @@ async def test_a_topic_that_is_gone_fails_its_deliveries_by_name(
 
 
 @scripted()
-async def test_a_topic_that_goes_while_there_is_no_room_is_waited_for_without_the_room(
+async def test_a_send_waiting_for_space_holds_none_after_its_topic_is_deleted(
     world: World, brokers: ScriptedBrokers
 ) -> None:
     brokers.topic_ids["payments"] = Uuid(b"q" * 16)
@@ -512,7 +514,7 @@ async def test_at_most_so_many_requests_are_under_way(world: World, brokers: Scr
 
 
 @scripted()
-async def test_with_acks_0_nobody_waits_for_an_answer(world: World, brokers: ScriptedBrokers) -> None:
+async def test_with_acks_0_no_response_is_awaited(world: World, brokers: ScriptedBrokers) -> None:
     async with producing(world, acks=0) as producer:
         placed = await (await producer.send("orders", b"a"))
         assert placed.offset == -1

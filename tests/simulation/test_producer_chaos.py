@@ -84,7 +84,7 @@ def check(brokers: ScriptedBrokers, outcomes: list[Delivered | ClientError]) -> 
 
 
 @pytest.mark.parametrize("seed", seeds(30))
-def test_whatever_brokers_answer_nothing_is_doubled_and_what_is_said_is_true(seed: int) -> None:
+def test_reported_deliveries_are_true_and_unique_for_any_response(seed: int) -> None:
     with World(seed) as world, replayable(seed, []):
         dice = world.dice("script")
 

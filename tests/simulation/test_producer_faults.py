@@ -116,7 +116,7 @@ def test_each_record_arrives_once_and_in_order_while_the_broker_is_restarted(see
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_without_idempotence_and_one_at_a_time_the_order_is_kept_and_nothing_is_lost(seed: int) -> None:
+def test_one_batch_in_flight_keeps_the_order_without_idempotence(seed: int) -> None:
     with World(seed) as world, replayable(seed, []):
         world.network.delay_all((0.5, 5))
 

@@ -7,7 +7,6 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import BrokerUnavailable, Closed, UnknownTopic
-from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import (
     BadPartition,
     BufferFull,
@@ -17,6 +16,7 @@ from barnabas.client.producer.errors import (
     RecordTooLarge,
     TopicNotReady,
 )
+from barnabas.client.producer.key_hashes import murmur2_partition
 from barnabas.client.producer.producer import Producer
 from barnabas.records.errors import TimestampOutOfRange
 from barnabas.server.broker import Broker
@@ -68,7 +68,7 @@ async def test_without_a_linger_nothing_waits(world: World, broker: Broker, clie
 
 
 @told(instant_network=True)
-async def test_flush_sends_what_lingers_and_waits_for_it(
+async def test_flush_sends_lingering_batches_and_waits_for_them(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=3)
@@ -129,7 +129,7 @@ async def test_records_without_a_key_use_all_partitions(world: World, broker: Br
 
 
 @told()
-async def test_who_sends_more_than_fits_waits_and_nothing_is_lost(
+async def test_a_send_waits_for_buffer_space_and_loses_no_record(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -186,7 +186,7 @@ async def test_without_room_send_gives_up_after_max_block_ms(
 
 
 @told()
-async def test_a_waiter_that_is_cancelled_takes_nothing_and_those_behind_it_go_on(
+async def test_a_cancelled_send_uses_no_buffer_space_and_later_ones_continue(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -260,7 +260,7 @@ async def test_a_partitioner_that_fails_takes_nothing(world: World, broker: Brok
 
 
 @told()
-async def test_a_topic_that_is_not_there_is_created_if_the_broker_does_that(
+async def test_a_missing_topic_is_auto_created_by_the_broker(
     world: World, broker: Broker, client: Client
 ) -> None:
     async with producing(world) as producer:
@@ -268,7 +268,7 @@ async def test_a_topic_that_is_not_there_is_created_if_the_broker_does_that(
 
 
 @told({"auto.create.topics.enable": "false"})
-async def test_a_topic_that_never_comes_is_unknown_after_max_block_ms(
+async def test_a_missing_topic_is_unknown_after_max_block_ms(
     world: World, broker: Broker, client: Client
 ) -> None:
     async with producing(world, max_block_ms=3000) as producer:
@@ -283,9 +283,7 @@ async def test_a_topic_that_never_comes_is_unknown_after_max_block_ms(
 
 
 @told()
-async def test_a_partition_that_is_not_there_is_waited_for(
-    world: World, broker: Broker, client: Client
-) -> None:
+async def test_a_missing_partition_is_awaited(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders", partitions=2)
     async with producing(world, max_block_ms=2000) as producer:
         with pytest.raises(UnknownTopic, match=r"orders-2.*the topic has 2"):
@@ -296,7 +294,7 @@ async def test_a_partition_that_is_not_there_is_waited_for(
 
 
 @told({"auto.create.topics.enable": "false"})
-async def test_a_topic_that_is_deleted_fails_its_records_and_the_others_go_on(
+async def test_a_deleted_topic_fails_only_its_own_records(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -317,7 +315,7 @@ async def test_a_topic_that_is_deleted_fails_its_records_and_the_others_go_on(
 
 
 @told({"auto.create.topics.enable": "false"})
-async def test_a_topic_that_is_recreated_goes_on_from_0(world: World, broker: Broker, client: Client) -> None:
+async def test_a_recreated_topic_starts_at_sequence_0(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders")
     async with producing(world) as producer:
         for _ in range(3):
@@ -360,7 +358,7 @@ def test_without_a_broker_start_fails_and_leaves_nothing() -> None:
         world.run(story())
 
 
-def test_deliveries_time_out_when_the_broker_is_gone_and_those_after_it_came_back_arrive() -> None:
+def test_deliveries_time_out_during_an_outage_and_succeed_after_it() -> None:
     with World(1) as world:
 
         async def story() -> None:
@@ -387,7 +385,7 @@ def test_deliveries_time_out_when_the_broker_is_gone_and_those_after_it_came_bac
 
 
 @told()
-async def test_close_delivers_what_was_taken(world: World, broker: Broker, client: Client) -> None:
+async def test_close_delivers_accepted_records(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders")
     async with producing(world, linger_ms=60_000) as producer:
         sent = [await producer.send("orders", b"%d" % number) for number in range(100)]
@@ -397,7 +395,7 @@ async def test_close_delivers_what_was_taken(world: World, broker: Broker, clien
 
 
 @told()
-async def test_close_fails_what_it_could_not_deliver_in_time(
+async def test_close_fails_records_not_delivered_in_time(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -434,9 +432,7 @@ async def _outcome(delivery: object) -> object:
 
 
 @told()
-async def test_a_crash_inside_is_told_to_everybody_who_waits(
-    world: World, broker: Broker, client: Client
-) -> None:
+async def test_a_bug_fails_all_waiting_calls(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders")
     before = set(asyncio.all_tasks())
     producer = producer_of(world)
@@ -468,7 +464,7 @@ def test_a_producer_that_was_not_started_says_so() -> None:
 
 
 @told()
-async def test_who_waits_for_a_delivery_can_be_cancelled_without_harm_to_others(
+async def test_cancelling_a_wait_for_a_delivery_affects_no_other(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")

@@ -5,8 +5,8 @@ import asyncio
 import pyarrow as pa
 import pytest
 
-from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import BufferFull, RecordTooLarge
+from barnabas.client.producer.key_hashes import murmur2_partition
 from barnabas.records.columns_write import UnfitColumns
 from barnabas.server.broker import Broker
 from barnabas.sim.world import World
@@ -61,7 +61,7 @@ async def test_a_table_that_is_larger_than_the_memory_is_sent_in_parts(
 
 
 @told()
-async def test_who_gives_up_in_the_middle_gets_the_deliveries_of_what_was_taken(
+async def test_a_cancelled_send_table_returns_the_deliveries_of_accepted_rows(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -80,9 +80,7 @@ async def test_who_gives_up_in_the_middle_gets_the_deliveries_of_what_was_taken(
 
 
 @told()
-async def test_what_is_no_table_of_records_is_refused_and_nothing_is_taken(
-    world: World, broker: Broker, client: Client
-) -> None:
+async def test_an_invalid_table_is_rejected_as_a_whole(world: World, broker: Broker, client: Client) -> None:
     await client.create("orders")
     async with producing(world, max_request_size=1000) as producer:
         with pytest.raises(UnfitColumns):

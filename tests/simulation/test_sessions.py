@@ -36,7 +36,7 @@ def told_of(answer: Any) -> dict[int, list[bytes | None]]:
 
 
 @told(instant_network=True)
-async def test_an_incremental_fetch_tells_only_what_is_news(
+async def test_an_incremental_fetch_returns_only_changed_partitions(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=3)
@@ -74,7 +74,7 @@ async def test_an_incremental_fetch_waits_for_news_of_any_of_its_partitions(
 
 
 @told({"max.incremental.fetch.session.cache.slots": 2}, until_ms=1_000_000)
-async def test_a_full_cache_serves_newcomers_without_a_session_until_others_are_old(
+async def test_a_full_session_cache_serves_new_clients_without_a_session(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -96,7 +96,7 @@ async def test_a_full_cache_serves_newcomers_without_a_session_until_others_are_
 
 
 @told({"max.incremental.fetch.session.cache.slots": 0})
-async def test_without_slots_there_are_no_sessions_and_everybody_is_served(
+async def test_without_session_slots_all_clients_are_served_without_sessions(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -125,7 +125,7 @@ async def test_a_session_outlives_its_connection_and_not_its_end(
 
 
 @told()
-async def test_a_retried_incremental_fetch_is_told_that_its_epoch_is_over(
+async def test_a_retried_incremental_fetch_gets_an_invalid_session_epoch(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -138,7 +138,7 @@ async def test_a_retried_incremental_fetch_is_told_that_its_epoch_is_over(
 
 
 @told()
-async def test_a_session_is_told_of_deleted_records_even_when_there_is_nothing_to_read(
+async def test_a_session_reports_a_new_log_start_without_records(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)

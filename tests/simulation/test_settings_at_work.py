@@ -84,7 +84,7 @@ async def test_the_largest_batch_that_is_taken_follows_max_message_bytes(
 
 @pytest.mark.parametrize("name", CODECS)
 @pytest.mark.parametrize("sent", [Codec.NONE, Codec.GZIP], ids=["plain", "gzip"])
-def test_a_forced_codec_is_what_is_stored(name: str, sent: Codec) -> None:
+def test_batches_are_stored_with_the_codec_of_the_topic(name: str, sent: Codec) -> None:
     @told()
     async def story(world: World, broker: Broker, client: Client) -> None:
         await client.create("orders")
@@ -179,7 +179,7 @@ async def test_a_topic_that_becomes_compacted_is_compacted(
 
 
 @told(QUIET, until_ms=3 * HOUR_MS)
-async def test_a_default_for_all_topics_holds_for_those_that_do_not_say_otherwise(
+async def test_a_broker_default_applies_to_topics_without_an_override(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("follows", segment_bytes=1 << 20)

@@ -6,8 +6,7 @@ tests/unit/server/settings/test_support.py asks the same of a properties file.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from barnabas.base.setting_support import Support
-from barnabas.base.settings import InvalidSetting, Setting
+from barnabas.base.settings import InvalidSetting, Setting, Support
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.configs import (
     AlterConfigsAlterableConfig,
@@ -109,7 +108,7 @@ async def test_settings_of_brokers_are_taken_and_refused_as_at_the_start(
 
 
 @told()
-async def test_settings_of_topics_are_taken_and_refused_when_made_and_when_changed(
+async def test_topic_settings_are_validated_at_creation_and_change(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("changed")
@@ -150,7 +149,7 @@ async def test_settings_of_groups_and_of_metrics_follow_the_same_rule(
 
 
 @told()
-async def test_what_kafka_refuses_is_refused_of_settings_with_nothing_to_tune(
+async def test_settings_with_nothing_to_tune_reject_invalid_values(
     world: World, broker: Broker, client: Client
 ) -> None:
     wrong = {

@@ -50,7 +50,7 @@ class Writer:
             return
 
 
-def test_what_is_in_the_log_after_a_stop_under_load_is_exactly_what_was_answered() -> None:
+def test_a_stop_under_load_keeps_exactly_the_acknowledged_records() -> None:
     with World(5) as world:
         writers: list[Writer] = []
 
@@ -78,7 +78,7 @@ def test_what_is_in_the_log_after_a_stop_under_load_is_exactly_what_was_answered
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["leaving", "at once"])
-def test_a_stop_answers_who_waits_for_more_with_what_there_is(leaves: bool) -> None:
+def test_a_stop_answers_waiting_fetches_with_available_records(leaves: bool) -> None:
     with World(1) as world:
 
         async def story() -> None:
@@ -170,7 +170,7 @@ def test_a_stop_does_not_wait_for_ever_for_a_client_that_takes_nothing() -> None
         assert world.run(story()) <= (LEAVE_TIMEOUT_S + FINISH_TIMEOUT_S + 1) * 1000
 
 
-def test_a_topic_that_is_being_made_while_the_broker_stops_is_there_if_it_was_answered() -> None:
+def test_a_topic_whose_creation_was_acknowledged_survives_a_stop() -> None:
     with World(2) as world:
         answers: list[int] = []
 

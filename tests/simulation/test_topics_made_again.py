@@ -33,7 +33,7 @@ async def readable(world: World) -> int:
     ids=["the old one began after 0", "the old one was flushed further than the new one goes"],
 )
 @in_world
-async def test_what_is_acknowledged_in_the_new_one_survives_a_kill(
+async def test_acknowledged_records_of_the_recreated_topic_survive_a_kill(
     world: World, deleted_up_to: int, count: int
 ) -> None:
     life = BrokerLife(world)

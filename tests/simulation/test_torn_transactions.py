@@ -101,5 +101,5 @@ def test_nothing_is_torn_for_clients_of_version_2(seed: int) -> None:
     assert lived(seed, V2) == []
 
 
-def test_the_search_finds_what_old_clients_can_suffer() -> None:
+def test_the_search_finds_torn_transactions_of_old_clients() -> None:
     assert any("is torn" in what for seed in SEEDS for what in lived(seed, V1))

@@ -71,7 +71,7 @@ def test_records_and_offsets_are_committed_together(version: int) -> None:
 
 
 @BOTH
-def test_an_error_in_the_block_aborts_and_goes_on(version: int) -> None:
+def test_an_error_in_the_block_aborts_and_the_producer_continues(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()
@@ -95,7 +95,7 @@ def test_an_error_in_the_block_aborts_and_goes_on(version: int) -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 1 << 63])
-def test_what_cannot_be_an_offset_is_not_sent(offset: int) -> None:
+def test_an_invalid_offset_is_not_sent(offset: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()
@@ -225,7 +225,7 @@ def test_a_part_of_a_table_is_not_committed() -> None:
     "doing", [Lose(), DoSilently(), DoSilently(stalls=True)], ids=["lost", "unanswered", "silence"]
 )
 @pytest.mark.parametrize("times", [1, 3])
-def test_whatever_is_lost_is_asked_again_and_done_once(
+def test_lost_requests_and_responses_are_retried_with_one_effect(
     version: int, key: ApiKey, doing: Doing, times: int
 ) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
@@ -242,7 +242,7 @@ def test_whatever_is_lost_is_asked_again_and_done_once(
 
 
 @each_request
-def test_whatever_is_lost_when_it_aborts_leaves_nothing_visible(version: int, key: ApiKey) -> None:
+def test_an_abort_with_lost_messages_leaves_no_visible_record(version: int, key: ApiKey) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world, max_block_ms=300_000, request_timeout_ms=5_000) as producer:
             brokers.on(key, DoSilently(), Lose())
@@ -266,7 +266,7 @@ def test_whatever_is_lost_when_it_aborts_leaves_nothing_visible(version: int, ke
         ErrorCode.REQUEST_TIMED_OUT,
     ],
 )
-def test_what_is_refused_for_a_while_is_asked_again(version: int, key: ApiKey, code: ErrorCode) -> None:
+def test_temporary_refusals_are_retried(version: int, key: ApiKey, code: ErrorCode) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         refusals = iter([True, True])
         brokers.script = lambda arrival: (
@@ -302,7 +302,7 @@ def test_a_commit_without_an_answer_is_asked_again_by_the_next_call(version: int
 
 
 @BOTH
-def test_the_next_transaction_asks_first_what_became_of_the_last(version: int) -> None:
+def test_the_next_transaction_first_resolves_the_outcome_of_the_last(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world, max_block_ms=3_000, request_timeout_ms=1_000) as producer:
             brokers.on(ApiKey.END_TXN, *[Lose()] * 50)
@@ -333,7 +333,7 @@ def test_fenced_after_a_commit_without_an_answer_is_in_doubt(unanswered: bool) -
     tell(story)
 
 
-def test_a_broker_that_is_not_there_is_given_up_in_time() -> None:
+def test_an_unavailable_broker_fails_the_call_at_its_timeout() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         brokers.on(ApiKey.FIND_COORDINATOR, *[Say(ErrorCode.COORDINATOR_NOT_AVAILABLE)] * 1_000)
         async with transacting(world, max_block_ms=2_000) as producer:
@@ -347,7 +347,7 @@ def test_a_broker_that_is_not_there_is_given_up_in_time() -> None:
     assert tell(story).values() == [b"a"]
 
 
-def test_what_never_reached_the_coordinator_need_not_be_aborted_there() -> None:
+def test_a_transaction_unknown_to_the_coordinator_is_aborted_locally() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()
@@ -378,7 +378,7 @@ def test_commit_waits_for_all_that_was_sent() -> None:
 
 
 @BOTH
-def test_abort_waits_for_what_is_under_way(version: int) -> None:
+def test_abort_waits_for_requests_in_flight(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         answered = []
         async with transacting(world) as producer:
@@ -407,7 +407,7 @@ def test_a_partition_is_added_before_its_first_batch_goes() -> None:
     assert brokers.requests().index(ApiKey.ADD_PARTITIONS_TO_TXN) < brokers.requests().index(ApiKey.PRODUCE)
 
 
-def test_who_waited_for_room_in_one_transaction_is_not_taken_into_the_next() -> None:
+def test_a_send_waiting_for_buffer_space_does_not_join_the_next_transaction() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world, buffer_memory=500, max_block_ms=60_000) as producer:
             await producer.begin_transaction()
@@ -441,7 +441,7 @@ def test_a_send_that_finds_no_room_must_not_be_forgotten() -> None:
     assert tell(story).values() == []
 
 
-def test_a_closed_producer_has_aborted_what_was_open() -> None:
+def test_closing_a_producer_aborts_its_open_transaction() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()
@@ -451,7 +451,7 @@ def test_a_closed_producer_has_aborted_what_was_open() -> None:
     assert (brokers.state, brokers.values()) == ("CompleteAbort", [])
 
 
-def test_closing_ends_when_nobody_is_there() -> None:
+def test_closing_ends_without_a_reachable_broker() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world, max_block_ms=5_000) as producer:
             await producer.begin_transaction()

@@ -138,7 +138,7 @@ def test_cancelled_while_records_are_waited_for_it_can_still_be_committed() -> N
     assert tell(story).values() == [b"a", b"b"]
 
 
-def test_cancelled_while_the_coordinator_commits_the_outcome_is_told_by_the_next_call() -> None:
+def test_the_call_after_a_cancelled_commit_reports_its_outcome() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()
@@ -155,7 +155,7 @@ def test_cancelled_while_the_coordinator_commits_the_outcome_is_told_by_the_next
     assert tell(story).values() == [b"a", b"b"]
 
 
-def test_offsets_that_were_given_up_in_the_middle_can_not_be_committed_by_mistake() -> None:
+def test_offsets_of_a_cancelled_call_are_not_committed_by_mistake() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()
@@ -173,7 +173,7 @@ def test_offsets_that_were_given_up_in_the_middle_can_not_be_committed_by_mistak
 
 @pytest.mark.parametrize("code", [ErrorCode.PRODUCER_FENCED, ErrorCode.ILLEGAL_GENERATION])
 @BOTH
-def test_what_is_said_of_offsets_after_an_abort_is_nothing_to_the_next_transaction(
+def test_a_late_response_about_offsets_does_not_affect_the_next_transaction(
     version: int, code: ErrorCode
 ) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:

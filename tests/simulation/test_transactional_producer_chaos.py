@@ -108,7 +108,7 @@ async def drive(producer: Producer, told: Told, dice: Random) -> None:
 
 @BOTH
 @pytest.mark.parametrize("seed", seeds(20))
-def test_with_whatever_is_lost_or_refused_what_is_said_is_true(seed: int, version: int) -> None:
+def test_reported_outcomes_are_true_with_lost_and_refused_requests(seed: int, version: int) -> None:
     told = Told()
     brokers = TransactionalBrokers(version=version)
     with World(seed) as world, replayable(seed, []):
@@ -187,7 +187,7 @@ async def look(world: World) -> tuple[list[bytes], int | None]:
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_with_our_broker_stopped_and_killed_what_is_said_is_true(seed: int) -> None:
+def test_reported_outcomes_are_true_while_the_broker_is_stopped_and_killed(seed: int) -> None:
     told = Told()
     with World(seed) as world, replayable(seed, []):
         dice = world.dice("story")

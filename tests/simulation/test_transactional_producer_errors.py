@@ -126,7 +126,7 @@ def test_in_a_block_it_is_aborted_and_said(version: int) -> None:
 
 @BOTH
 @by_code(*FINAL)
-def test_a_batch_of_one_who_may_not_have_transactions_is_the_end(version: int, code: ErrorCode) -> None:
+def test_a_batch_without_transactional_authorization_is_fatal(version: int, code: ErrorCode) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         refuse_once(brokers, Refuse(code))
         async with transacting(world) as producer:
@@ -138,7 +138,7 @@ def test_a_batch_of_one_who_may_not_have_transactions_is_the_end(version: int, c
     assert tell(story, version).values() == []
 
 
-def test_a_late_batch_is_told_from_a_fenced_producer_by_the_abort() -> None:
+def test_the_abort_distinguishes_a_late_batch_from_a_fenced_producer() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world, transaction_timeout_ms=10_000) as producer:
             await producer.begin_transaction()
@@ -166,7 +166,7 @@ def test_a_late_batch_is_told_from_a_fenced_producer_by_the_abort() -> None:
     assert tell(story).values() == [b"c"]
 
 
-def test_a_commit_that_comes_too_late_says_so() -> None:
+def test_a_commit_after_the_transaction_timeout_is_reported() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world, transaction_timeout_ms=10_000) as producer:
             await producer.begin_transaction()
@@ -217,7 +217,7 @@ def test_a_record_that_takes_too_long_aborts_and_is_not_seen_later(version: int)
 
 
 @BOTH
-def test_a_broker_that_misses_what_came_before_ends_the_transaction(version: int) -> None:
+def test_a_sequence_gap_on_the_broker_aborts_the_transaction(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()
@@ -233,7 +233,7 @@ def test_a_broker_that_misses_what_came_before_ends_the_transaction(version: int
     assert tell(story, version).values() == [b"c", b"d", b"e"]
 
 
-def test_after_a_failed_batch_version_1_asks_for_the_next_epoch_in_its_own_name() -> None:
+def test_after_a_failed_batch_version_1_requests_the_next_epoch() -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         refuse_once(brokers, Break())
         async with transacting(
@@ -261,7 +261,7 @@ def test_after_a_failed_batch_version_1_asks_for_the_next_epoch_in_its_own_name(
 @pytest.mark.parametrize(
     "key", [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN], ids=lambda key: key.name
 )
-def test_what_can_not_be_added_aborts(key: ApiKey, code: ErrorCode) -> None:
+def test_a_partition_that_cannot_be_added_aborts_the_transaction(key: ApiKey, code: ErrorCode) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             brokers.on(key, Say(code))
@@ -285,7 +285,7 @@ def test_what_can_not_be_added_aborts(key: ApiKey, code: ErrorCode) -> None:
     ],
     ids=lambda key: key.name,
 )
-def test_in_version_1_who_is_fenced_can_do_no_more(key: ApiKey, code: ErrorCode) -> None:
+def test_a_fenced_producer_of_version_1_can_only_be_closed(key: ApiKey, code: ErrorCode) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             brokers.on(key, Say(code))
@@ -331,7 +331,7 @@ def test_offsets_that_are_refused_abort(version: int, code: ErrorCode) -> None:
 
 @BOTH
 @by_code(*NOT_THE_MEMBER)
-def test_offsets_of_who_is_no_member_any_more_name_the_partitions(version: int, code: ErrorCode) -> None:
+def test_offsets_of_a_former_member_fail_with_the_partitions(version: int, code: ErrorCode) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             brokers.on(ApiKey.TXN_OFFSET_COMMIT, Say(code))
@@ -421,7 +421,7 @@ def test_an_end_that_fails_for_unknown_reasons_is_asked_again(version: int) -> N
 
 @BOTH
 @by_code(*FINAL, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-def test_what_is_never_told_any_more_is_said_to_be_in_doubt(version: int, code: ErrorCode) -> None:
+def test_an_outcome_that_cannot_be_determined_is_reported_as_in_doubt(version: int, code: ErrorCode) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             brokers.on(ApiKey.END_TXN, DoSilently(), Say(code))
@@ -433,7 +433,7 @@ def test_what_is_never_told_any_more_is_said_to_be_in_doubt(version: int, code: 
 
 
 @BOTH
-def test_a_refusal_of_who_does_not_coordinate_is_no_answer_to_a_commit(version: int) -> None:
+def test_not_coordinator_does_not_decide_a_commit(version: int) -> None:
     async def story(world: World, brokers: TransactionalBrokers) -> None:
         async with transacting(world) as producer:
             await producer.begin_transaction()

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
@@ -53,6 +53,16 @@ def failed() -> NoReturn:
     raise AssertionError("a mistake of ours")
 
 
+def holding_back(kept: list[MarkersToWrite]) -> Callable[[MarkersToWrite], bool]:
+    """Markers are not written, but kept."""
+
+    def is_pending(ended: MarkersToWrite) -> bool:
+        kept.append(ended)
+        return False
+
+    return is_pending
+
+
 async def stable_end(client: Client, topic: str, partition: int = 0) -> tuple[int, int]:
     data = await fetch(client, topic, partition=partition)
     return data.last_stable_offset, data.high_watermark
@@ -62,7 +72,7 @@ async def stable_end(client: Client, topic: str, partition: int = 0) -> tuple[in
 
 
 @in_both
-async def test_a_transaction_is_seen_when_it_is_committed_and_before_that_by_nobody_who_waits(
+async def test_read_committed_readers_see_a_transaction_after_its_commit(
     world: World, broker: Broker, client: Client, versions: Versions
 ) -> None:
     await client.create("orders", partitions=2)
@@ -84,7 +94,7 @@ async def test_a_transaction_is_seen_when_it_is_committed_and_before_that_by_nob
 
 
 @in_both
-async def test_what_is_aborted_is_never_seen_and_holds_nothing_up(
+async def test_an_aborted_transaction_is_never_visible_and_blocks_no_reader(
     world: World, broker: Broker, client: Client, versions: Versions
 ) -> None:
     await client.create("orders")
@@ -149,7 +159,7 @@ async def test_offsets_are_committed_with_their_transaction(
 
 
 @in_both
-async def test_a_second_producer_with_the_same_id_fences_the_first_and_aborts_what_it_had_open(
+async def test_a_second_producer_with_the_same_id_fences_the_first_and_aborts_it(
     world: World, broker: Broker, client: Client, versions: Versions
 ) -> None:
     await client.create("orders")
@@ -168,7 +178,7 @@ async def test_a_second_producer_with_the_same_id_fences_the_first_and_aborts_wh
 
 
 @told(SETTINGS)
-async def test_a_late_batch_and_a_late_end_of_an_earlier_transaction_are_refused_in_version_2(
+async def test_late_batches_and_ends_of_earlier_transactions_fail_in_version_2(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -187,7 +197,7 @@ async def test_a_late_batch_and_a_late_end_of_an_earlier_transaction_are_refused
 
 
 @told(SETTINGS)
-async def test_batches_of_several_producers_in_one_produce_are_refused_as_a_whole(
+async def test_a_produce_with_batches_of_several_producers_is_rejected(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -209,7 +219,7 @@ async def test_batches_of_several_producers_in_one_produce_are_refused_as_a_whol
 
 
 @told(SETTINGS)
-async def test_a_batch_for_a_partition_that_is_not_in_the_transaction_is_refused_in_version_1(
+async def test_a_batch_for_a_partition_outside_the_transaction_fails_in_version_1(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -243,7 +253,7 @@ async def test_a_timeout_above_the_maximum_is_refused(world: World, broker: Brok
 
 
 @told(SETTINGS)
-async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_goes_on(
+async def test_the_next_transaction_waits_for_the_markers_of_the_last(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -252,9 +262,9 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_g
     await producer.begin_and_send("orders", b"one")
     assert await producer.commit_offset("readers", "orders", 1) is ErrorCode.NONE
     # Markers that wait: nobody writes them yet.
-    desk = broker.services.transactions._desk
+    markers = broker.services.transactions._markers
     kept: list[MarkersToWrite] = []
-    write, desk._take = desk._take, kept.append
+    is_pending, markers._is_pending = markers._is_pending, holding_back(kept)
     await producer.commit()
 
     sending = asyncio.ensure_future(producer.send("orders", b"two"))
@@ -264,8 +274,8 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_g
     await asyncio.sleep(0.03)
     assert not sending.done()
     assert not committing.done()
-    desk._take = write
-    write(kept[0])
+    markers._is_pending = is_pending
+    markers.write(kept[0])
 
     assert await sending is ErrorCode.NONE
     assert await committing is ErrorCode.NONE
@@ -276,7 +286,7 @@ async def test_the_next_transaction_waits_for_the_markers_of_the_last_and_then_g
 
 
 @told(SETTINGS)
-async def test_what_comes_right_behind_the_end_of_a_transaction_is_part_of_the_next(
+async def test_a_batch_right_after_end_txn_belongs_to_the_next_transaction(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -297,7 +307,7 @@ async def test_what_comes_right_behind_the_end_of_a_transaction_is_part_of_the_n
 
 
 @told(SETTINGS)
-async def test_a_marker_that_fails_by_a_mistake_is_tried_again_and_troubles_nobody_else(
+async def test_a_marker_that_fails_with_a_bug_is_retried_without_affecting_others(
     world: World, broker: Broker, client: Client
 ) -> None:
     world.expects_faults = True
@@ -322,35 +332,36 @@ async def test_a_marker_that_fails_by_a_mistake_is_tried_again_and_troubles_nobo
 
 
 @told(SETTINGS)
-async def test_markers_that_a_former_life_of_the_shard_asked_for_are_not_written(
+async def test_markers_of_an_unloaded_shard_are_not_written(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
     producer = await TxnProducer.of(broker, "t", V1)
     await producer.begin_and_send("orders", b"one")
     transactions = broker.services.transactions
-    desk = transactions._desk
+    markers = transactions._markers
     kept: list[MarkersToWrite] = []
-    write, desk._take = desk._take, kept.append
+    is_pending, markers._is_pending = markers._is_pending, holding_back(kept)
     await producer.commit()
     await until(lambda: len(kept) == 1)
     # A mistake costs the shard. It is loaded again, and asks again.
-    transactions.host_of("t").do_for_nobody(lambda _: failed())
+    transactions.host_of("t").run(lambda _: failed())
     await until(lambda: len(kept) == 2)
 
-    write(kept[0])
+    markers._is_pending = is_pending
+    markers.write(kept[0])
     assert await stable_end(client, "orders") == (0, 1)
-    write(kept[1])
+    markers.write(kept[1])
     assert await stable_end(client, "orders") == (2, 2)
     # The next transaction of an old client has the same epoch: a late marker would end it.
     await producer.begin_and_send("orders", b"two")
-    write(kept[0])
+    markers.write(kept[0])
 
     assert await stable_end(client, "orders") == (2, 3)
 
 
 @told(SETTINGS)
-async def test_a_partition_that_was_ended_by_hand_does_not_keep_the_others_from_their_markers(
+async def test_a_manually_aborted_partition_does_not_block_markers_of_others(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=2)
@@ -379,7 +390,7 @@ async def test_a_partition_that_was_ended_by_hand_does_not_keep_the_others_from_
 
 
 @in_both
-async def test_a_transaction_whose_producer_has_died_is_aborted_after_its_time(
+async def test_a_transaction_of_a_dead_producer_is_aborted_after_its_timeout(
     world: World, broker: Broker, client: Client, versions: Versions
 ) -> None:
     await client.create("orders")
@@ -396,7 +407,7 @@ async def test_a_transaction_whose_producer_has_died_is_aborted_after_its_time(
 
 
 @in_both
-async def test_a_topic_that_is_deleted_does_not_keep_its_transactions_from_ending(
+async def test_transactions_with_a_deleted_topic_still_end(
     world: World, broker: Broker, client: Client, versions: Versions
 ) -> None:
     await client.create("orders")
@@ -419,7 +430,9 @@ async def test_a_topic_that_is_deleted_does_not_keep_its_transactions_from_endin
 
 @BOTH
 @pytest.mark.parametrize("is_clean", [True, False], ids=["stopped", "cut off"])
-def test_what_was_decided_before_a_restart_is_completed_after_it(versions: Versions, is_clean: bool) -> None:
+def test_an_outcome_decided_before_a_restart_is_completed_after_it(
+    versions: Versions, is_clean: bool
+) -> None:
     async def story(world: World) -> None:
         async with running(world, SETTINGS) as broker:
             async with client_of(broker) as client:
@@ -513,7 +526,7 @@ async def test_a_hanging_transaction_can_be_ended_by_hand(
 
 
 @told(SETTINGS)
-async def test_what_the_topic_of_transactions_does_not_take_is_refused_and_costs_nobody_else(
+async def test_a_failed_write_to_the_transaction_topic_affects_only_its_request(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders", partitions=200)
@@ -540,7 +553,7 @@ async def test_what_the_topic_of_transactions_does_not_take_is_refused_and_costs
 
 
 @told(SETTINGS)
-async def test_the_topic_of_transactions_is_made_for_the_first_who_asks(
+async def test_the_first_find_coordinator_creates_the_transaction_topic(
     world: World, broker: Broker, client: Client
 ) -> None:
     assert TRANSACTION_TOPIC not in broker.services.image.topics

@@ -38,7 +38,7 @@ async def prepared(broker: Broker) -> TxnProducer:
 
 
 @told({**SPOKEN, **ALLOWED}, until_ms=UNTIL_MS)
-async def test_a_kept_transaction_has_no_timeout_and_is_committed_by_the_next_producer(
+async def test_a_prepared_transaction_has_no_timeout_and_the_next_producer_commits_it(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")
@@ -57,7 +57,9 @@ async def test_a_kept_transaction_has_no_timeout_and_is_committed_by_the_next_pr
 
 
 @told({**SPOKEN, **ALLOWED}, until_ms=UNTIL_MS)
-async def test_who_does_not_keep_it_aborts_it(world: World, broker: Broker, client: Client) -> None:
+async def test_a_producer_without_keep_prepared_aborts_the_transaction(
+    world: World, broker: Broker, client: Client
+) -> None:
     await client.create("orders")
     await prepared(broker)
 

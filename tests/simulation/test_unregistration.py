@@ -9,7 +9,7 @@ from support.stories import Client, told, until
 
 
 @told()
-async def test_it_registers_again_and_serves_what_it_has(
+async def test_an_unregistered_broker_registers_again_and_serves_its_logs(
     world: World, broker: Broker, client: Client
 ) -> None:
     await client.create("orders")

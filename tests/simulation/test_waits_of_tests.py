@@ -39,7 +39,7 @@ def test_a_timeout_lists_the_received_records() -> None:
     )
 
 
-def test_of_many_only_the_last_are_told() -> None:
+def test_only_the_last_of_many_records_are_reported() -> None:
     async def story(world: World) -> None:
         async with running(world):
             await make_topic(world, 1, *(b"%d" % number for number in range(25)))
@@ -50,7 +50,7 @@ def test_of_many_only_the_last_are_told() -> None:
         world.run(story(world))
 
 
-def test_no_records_and_no_topic_are_told_apart() -> None:
+def test_a_missing_topic_is_distinguished_from_no_records() -> None:
     async def story(world: World) -> None:
         async with running(world):
             with pytest.raises(WaitTimedOut, match=r"for 1 record of orders; the topic does not exist"):

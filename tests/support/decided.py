@@ -45,10 +45,10 @@ from barnabas.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 from barnabas.replication.replicas import Replicas
-from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.groups import GroupCoordinator
 from barnabas.server.coordination.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.coordination.producer_ids import ProducerIds
-from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.coordination.transactions import TransactionCoordinator
 from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.requests.api import Api, Context
 from barnabas.server.services import Services
@@ -120,7 +120,7 @@ class Decided:
         logs = manager_on(disk, A, executor=executor)
         tasks = Tasks(self.crashes.append)
         replicas = Replicas(ME, logs, LogConfig.parse)
-        groups = Groups(
+        groups = GroupCoordinator(
             clock=self.clock,
             rng=Random(0),
             executor=executor,
@@ -147,7 +147,7 @@ class Decided:
             producer_ids=ProducerIds(self.channel.call, ME),
             groups=groups,
             offsets_topic=InternalTopic(self.channel.call, settings, tasks, offsets_topic),
-            transactions=Transactions(
+            transactions=TransactionCoordinator(
                 clock=self.clock,
                 executor=executor,
                 tasks=tasks,

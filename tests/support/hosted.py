@@ -19,10 +19,10 @@ from barnabas.protocol.exchange import decode_request, decode_response, encode_r
 from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
-from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.groups import GroupCoordinator
 from barnabas.server.coordination.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.coordination.producer_ids import ProducerIds
-from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.coordination.transactions import TransactionCoordinator
 from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.requests.api import Api, Context
 from barnabas.server.services import Services
@@ -95,7 +95,7 @@ class Hosted:
         no_quorum: Any = None
         settings = DynamicSettings(BrokerSettings.parse(_PROPERTIES))
         tasks = Tasks(self.crashes.append)
-        groups = Groups(
+        groups = GroupCoordinator(
             clock=self.clock,
             rng=Random(0),
             executor=self.executor,
@@ -122,7 +122,7 @@ class Hosted:
             producer_ids=ProducerIds(_asking(channel), ME),
             groups=groups,
             offsets_topic=InternalTopic(_asking(channel), settings, tasks, offsets_topic),
-            transactions=Transactions(
+            transactions=TransactionCoordinator(
                 clock=self.clock,
                 executor=self.executor,
                 tasks=tasks,

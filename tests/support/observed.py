@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from barnabas.base.exposition import Dialect
-from barnabas.server.descriptors import divide
 from barnabas.server.metrics.catalog import exposition
 from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.metrics.sources import ProcessFigures, Scrape, Sources, Space
 from barnabas.server.network.admission import ConnectionLimits
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.ports import divide
 from support.hosted import Hosted
 
 PROCESS = ProcessFigures(

@@ -83,5 +83,5 @@ def test_nothing_but_the_time_of_its_loop_is_taken_by_the_client(path: Path) -> 
         "import secrets\n",
     ],
 )
-def test_what_must_not_be_is_found(text: str) -> None:
+def test_forbidden_calls_and_imports_are_found(text: str) -> None:
     assert offences(ast.parse(text)) != []

@@ -3,7 +3,7 @@
 There are two dialects, which differ in a few places: "0.0.4", which everything reads, and OpenMetrics 1.0,
 which Prometheus prefers. The metrics are declared elsewhere, those of brokers in server/metrics/catalog.py.
 
-prometheus-client is not used, because it stores the numbers itself and must be told of every change. Ours are
+prometheus-client is not used, because it stores the numbers itself and must see every change. Ours are
 stored by the components they belong to, and cost nothing until a scrape. The rest is this file, so the core
 install needs no dependency; tests check the output with prometheus-client's parser if it is installed.
 """

@@ -7,16 +7,50 @@ brokers. Rules for values are in setting_rules.py.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Final
 
 from barnabas.base.errors import Malformed
 from barnabas.base.setting_rules import Rule, Value
-from barnabas.base.setting_support import WORKS, Status, Support
-from barnabas.base.spelling import nearest
 from barnabas.base.values import value
+
+
+class Support(Enum):
+    """How far a setting of Kafka's is supported.
+
+    The question that decides: could an operator who sets it observe that we ignore it? If so, it has to work
+    or be refused. Setting.parse_supported() applies this, to a properties file and to a request alike.
+    """
+
+    # The setting is acted on.
+    WORKS = "supported"
+    # The setting only tunes a mechanism of Kafka's that does not exist here. Every valid value is accepted,
+    # because no client could tell one from another.
+    NOTHING_TO_TUNE = "nothing to tune"
+    # Only the default is accepted: another value asks for behaviour that does not exist here.
+    UNSUPPORTED = "not supported"
+
+
+@value
+class Status:
+    """`reason` tells users why a setting has no effect; it is empty for one that works."""
+
+    support: Support
+    reason: str = ""
+
+
+WORKS: Final = Status(Support.WORKS)
+
+
+def nothing_to_tune(reason: str) -> Status:
+    return Status(Support.NOTHING_TO_TUNE, reason)
+
+
+def unsupported(reason: str) -> Status:
+    return Status(Support.UNSUPPORTED, reason)
+
 
 # More digits than any valid number has; longer input is refused before it is converted.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
@@ -234,3 +268,13 @@ def _format_double(value: float) -> str:
         if float(f"{digits}e{exponent}") == value:
             break
     return f"{digits}E{int(exponent)}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The most similar known name, whatever its case; None if no name is similar."""
+    # Imported here because only error messages need it.
+    from difflib import get_close_matches
+
+    by_lower = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[near[0]] if near else None

@@ -1,8 +1,8 @@
-"""Tasks with an owner, which waits for them and handles their errors."""
+"""Tasks with an owner, which waits for them and handles their errors; and actions that callers share."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 from barnabas.base.errors import BarnabasError
@@ -83,3 +83,26 @@ class Tasks:
             task.cancel()
         # Errors go to on_crash; this only waits.
         await asyncio.gather(*running, return_exceptions=True)
+
+
+class Coalesced:
+    """Runs one action, such as a sync, at a time; all callers that arrive during a run share the next one.
+
+    The run that a caller awaits always starts after its call, so it includes the caller's changes.
+    """
+
+    def __init__(self, action: Callable[[], Awaitable[None]]) -> None:
+        self._action = action
+        self._running = asyncio.Lock()
+        self._asked = 0
+        self._done = 0
+
+    async def run(self) -> None:
+        self._asked += 1
+        mine = self._asked
+        async with self._running:
+            if self._done >= mine:
+                return
+            serves = self._asked
+            await self._action()
+            self._done = serves

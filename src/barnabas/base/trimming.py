@@ -1,6 +1,6 @@
 """Return the memory of a spike to the system when the spike is over.
 
-The allocator keeps freed memory for the next request (allocator.py), and never returns free pages that lie
+The allocator keeps freed memory for the next request (memory.py), and never returns free pages that lie
 between used ones. So a broker that once served a large request would stay large. A task checks the size of
 the process every few seconds. While the size is well above the smallest one, malloc_trim() runs in a thread:
 80 ms for a gigabyte that is returned, under 1 ms if there is nothing, 16 ms with 100,000 free pieces.
@@ -8,7 +8,7 @@ If the memory is really in use, the task checks less and less often.
 
 Before that, a garbage collection empties the interpreter's free lists of tuples and floats: two thousand of
 these, spread over the blocks that Python allocates small objects from, keep all of the blocks in use. The
-collection is short, because old objects are excluded (garbage.py). Every few minutes it includes them, unless
+collection is short, because old objects are excluded (memory.py). Every few minutes it includes them, unless
 so many were added since the start that it would block the loop.
 
 While the process grows, objects come from malloc() (pymalloc.py). It is growing if pymalloc holds 2 MB more
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.base.executor import Executor
-from barnabas.base.garbage import collect_all
+from barnabas.base.memory import collect_all
 from barnabas.base.pymalloc import ObjectAllocator
 
 logger = logging.getLogger(__name__)

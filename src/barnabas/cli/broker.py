@@ -7,8 +7,8 @@ cleanly.
 
 import argparse
 
-from barnabas.cli.misuse import Misuse, split_setting
-from barnabas.cli.serving_options import (
+from barnabas.cli.argument_parser import Misuse, split_setting
+from barnabas.cli.serving.options import (
     add_serving_options,
     check_port,
     check_stop_timeout,
@@ -34,8 +34,8 @@ def run(options: argparse.Namespace) -> int:
     overrides = dict(split_setting("--override", one) for one in options.override)
     # Importing the server takes 0.2 s, which --help and invalid options need not wait for.
     from barnabas.base.settings import InvalidSetting
-    from barnabas.cli.serve import serve
-    from barnabas.cli.settings_file import BadFile, read_settings
+    from barnabas.cli.serving.serve import serve
+    from barnabas.cli.serving.settings import BadFile, read_settings
 
     try:
         settings = read_settings(options.file, overrides)

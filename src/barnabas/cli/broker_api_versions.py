@@ -30,9 +30,8 @@ def run(options: Options) -> int:
 
 
 async def _main(options: Options) -> int:
-    from barnabas.client.admin.settings import AdminSettings
     from barnabas.client.cluster import Cluster
-    from barnabas.client.settings import parse_settings_of
+    from barnabas.client.settings import AdminSettings, parse_settings_of
 
     settings = parse_settings_of(AdminSettings, admin_settings(options), {})
     async with started(Cluster(settings)) as cluster:

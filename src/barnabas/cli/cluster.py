@@ -6,8 +6,9 @@ connects to brokers only, which forward requests to the controller.
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.cli.argument_parser import Parser
 from barnabas.cli.option_parser import integer
 from barnabas.cli.tool import ToolFailed, admin_settings, note, print_json, run_reporting, started
 
@@ -22,15 +23,7 @@ _DEPRECATED: Final = (
 )
 
 
-class Parser(argparse.ArgumentParser):
-    """Exits with 1 when options are invalid, as Kafka's tool does."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     # add_subparsers() gives subcommands the class of this parser.
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add(commands, "cluster-id", "print the cluster id")

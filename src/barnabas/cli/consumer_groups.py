@@ -9,7 +9,16 @@ from typing import Final
 
 from barnabas.cli import option_parser
 from barnabas.cli.option_parser import Options, long
-from barnabas.cli.tool import add_client_options, admin_settings, note, print_json, reason, run_async, started
+from barnabas.cli.tool import (
+    add_client_options,
+    admin_settings,
+    note,
+    print_json,
+    reason,
+    regex_error,
+    run_async,
+    started,
+)
 
 Parser = option_parser.Parser
 
@@ -125,9 +134,7 @@ def run(options: Options) -> int:
 
 
 def _validate(options: Options) -> int:
-    from barnabas.cli.group.regular_expressions import fault_of
-
-    fault, text = fault_of(options.validate_regex), options.validate_regex
+    fault, text = regex_error(options.validate_regex), options.validate_regex
     if options.json:
         print_json({"regex": text, "valid": fault is None, "error": fault})
     elif fault is None:

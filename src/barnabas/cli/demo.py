@@ -1,6 +1,7 @@
 """`barnabas demo`: run a Spark pipeline, kill it midway, and check that no event is lost or doubled.
 
-This module holds the options and the data directory; demo_parts/story.py runs the demo.
+This module holds the options, the checks of the dependencies and the data directory; demo_parts/story.py runs
+the demo.
 """
 
 import argparse
@@ -9,11 +10,13 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from barnabas.cli.misuse import Misuse
+from barnabas.cli.argument_parser import Misuse
 
 EVENTS: Final = 20_000
 EVENTS_MIN: Final = 100
@@ -56,8 +59,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not EVENTS_MIN <= options.events <= EVENTS_MAX:
         raise Misuse(f"--events {options.events}: must be from {EVENTS_MIN} to {EVENTS_MAX}")
-    from barnabas.cli.demo_parts.needs import check_packages, java_home
-
     check_packages()
     java = java_home(os.environ)
     if options.dir is not None:
@@ -75,6 +76,22 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if not has_failed:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def check_packages() -> None:
+    missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise Misuse(f"{' and '.join(missing)} not installed: pip install 'barnabas[spark]'")
+
+
+def java_home(environment: Mapping[str, str]) -> str | None:
+    """Return the home of Java if Spark would not find one by itself. Misuse if there is no Java."""
+    from barnabas.base import java
+
+    try:
+        return java.java_home(environment)
+    except java.NoJava as error:
+        raise Misuse(str(error)) from None
 
 
 def _run_story(options: argparse.Namespace, directory: Path, java_home: str | None) -> int:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from barnabas.cli.dump.decoders import Decoder
-    from barnabas.cli.dump.findings import Findings
-    from barnabas.cli.dump.output import Output
+    from barnabas.cli.dump.output import Findings, Output
 
 # The Kafka release that this tool matches; --version prints it.
 KAFKA_VERSION: Final = "4.3.0"
@@ -80,8 +79,7 @@ def _int32(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    from barnabas.cli.dump.findings import Findings
-    from barnabas.cli.dump.output import Output
+    from barnabas.cli.dump.output import Findings, Output
     from barnabas.cli.dump.source import shown_path
 
     output = Output()

@@ -23,9 +23,9 @@ from barnabas.cli.tool import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.cli.partition_filters import PartitionFilter
+    from barnabas.cli.topic.patterns import PartitionFilter
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.offsets import ListedOffset
+    from barnabas.client.admin.records import ListedOffset
 
 _PREFIX: Final = "Error occurred: "
 _TIMES: Final = {
@@ -104,7 +104,7 @@ def parse_time(text: str) -> int:
 
 
 def _filter(options: Options) -> "PartitionFilter":
-    from barnabas.cli.partition_filters import by_rules, by_topic
+    from barnabas.cli.topic.patterns import by_rules, by_topic
 
     if options.topic_partitions is None:
         return by_topic(options.topic, options.partitions)

@@ -18,7 +18,7 @@ from barnabas.cli.tool import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.client.admin.log_dirs import LogDir
+    from barnabas.client.admin.cluster import LogDir
     from barnabas.client.errors import Refused
 
 __all__ = ["Parser", "arguments", "run"]

@@ -14,7 +14,6 @@ from typing import Any
 
 from barnabas import __version__
 from barnabas.base.errors import BarnabasError
-from barnabas.cli.misuse import Misuse
 
 # Each command with its line in the help. Its module is cli/NAME.py.
 COMMANDS = {
@@ -70,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(name, words[1:])
     except BarnabasError as error:
         print(f"barnabas {name}: {error}", file=sys.stderr)
-        return 2 if isinstance(error, Misuse) else 1
+        return _exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -97,6 +96,13 @@ def _run(name: str, words: list[str]) -> int:
     return int(module.run(parser.parse_args(words)))
 
 
+def _exit_code(error: BarnabasError) -> int:
+    # Imported here because it imports argparse, which most tools do not need.
+    from barnabas.cli.argument_parser import Misuse
+
+    return 2 if isinstance(error, Misuse) else 1
+
+
 def first_steps() -> str:
     lines = [
         f"  {COMMANDS[name].partition(': kafka-')[0]}\n    barnabas {example}"
@@ -118,7 +124,7 @@ def usage() -> str:
 
 def unknown(name: str) -> str:
     """Return the message for a name that is no command, with the nearest one if there is any."""
-    from barnabas.base.spelling import nearest
+    from barnabas.base.settings import nearest
 
     what = "option" if name.startswith("-") else "command"
     known = ["--help", "--version"] if what == "option" else list(COMMANDS)

@@ -12,7 +12,7 @@ import sys
 from types import TracebackType
 from typing import Final
 
-# The loggers to which the client logs retries.
+# The loggers to which the client logs retries, with the error in the record's attribute `error`.
 _LOGGERS: Final = ("barnabas.client.deadline", "barnabas.client.cluster")
 PATIENCE_S: Final = 2.0
 
@@ -53,11 +53,11 @@ class Outages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         from barnabas.client.errors import Refused
 
-        because: object = getattr(record, "because", None)
-        if because is None or isinstance(because, Refused) or str(because) in self._printed:
+        error: object = getattr(record, "error", None)
+        if error is None or isinstance(error, Refused) or str(error) in self._printed:
             return
-        self._printed.add(str(because))
-        print(f"{because}; retrying", file=sys.stderr, flush=True)
+        self._printed.add(str(error))
+        print(f"{error}; retrying", file=sys.stderr, flush=True)
 
     def _print_hint(self) -> None:
         if not self._printed:

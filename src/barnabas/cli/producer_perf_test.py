@@ -9,8 +9,9 @@ not supported: the client has no metrics yet. --json prints one object per line 
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.cli import argument_parser
 from barnabas.cli.option_parser import integer, long
 from barnabas.cli.tool import BOOTSTRAP, ToolFailed, print_json, run_async
 
@@ -25,18 +26,14 @@ TRANSACTIONAL_ID_PREFIX: Final = "performance-producer-"
 _TRANSACTIONAL_ID: Final = "transactional.id"
 
 
-class Parser(argparse.ArgumentParser):
-    """Kafka's tool uses argparse4j here, so argparse fits; but invalid options exit with 1."""
+class Parser(argument_parser.Parser):
+    """Without options, prints the help and exits with 0, as Kafka's tool does."""
 
     def parse_args(self, words: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         if not words:
             self.print_help()
             raise SystemExit(0)
         return super().parse_args(words, namespace)
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

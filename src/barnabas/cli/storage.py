@@ -6,21 +6,14 @@ identity is not formatted, and a configuration with an unknown setting is refuse
 """
 
 import argparse
-import sys
-from typing import Any, Final, NoReturn
+from typing import Any, Final
+
+from barnabas.cli.argument_parser import Parser
 
 _VOTERS: Final = "controller.quorum.voters"
 
 
-class Parser(argparse.ArgumentParser):
-    """Exits with 1 when options are invalid, as Kafka's tool does."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     # add_subparsers() gives subcommands the class of this parser.
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     info = commands.add_parser("info", help="describe the log directories of a node")
@@ -79,22 +72,22 @@ def _add_format(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     # Importing the server takes 0.2 s, which --help and invalid options need not wait for.
-    from barnabas.cli import storage_features, storage_format, storage_info
+    from barnabas.cli.directories import features, formatting, info
     from barnabas.server.cluster.formatting import directories_of
     from barnabas.storage.disk import DiskFileSystem
 
     match options.command:
         case "random-uuid":
-            print(storage_format.random_uuid())
+            print(formatting.random_uuid())
             return 0
         case "version-mapping":
-            return storage_features.print_mapping(options.release_version)
+            return features.print_mapping(options.release_version)
         case "feature-dependencies":
-            return storage_features.print_needs(options.feature)
+            return features.print_needs(options.feature)
         case "info":
-            settings = storage_format.settings_of_node(options)
-            return storage_info.print_info(DiskFileSystem(), directories_of(settings))
+            settings = formatting.settings_of_node(options)
+            return info.print_info(DiskFileSystem(), directories_of(settings))
         case command:
             assert command == "format", command
-            storage_format.format_node(options)
+            formatting.format_node(options)
             return 0

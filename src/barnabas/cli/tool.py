@@ -38,6 +38,18 @@ from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.cli.option_parser import Parser
 
 BOOTSTRAP: Final = "bootstrap.servers"
+# Prefixes of RE2's messages, and the corresponding messages of RE2/J, which Kafka uses.
+_RE2J_MESSAGES: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "regexp/syntax: internal error",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
 _SERIALIZERS: Final = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
 
 
@@ -92,7 +104,7 @@ def admin_settings(options: GivenOptions) -> dict[str, object]:
     admin client rejects settings that no client knows.
     """
     from barnabas.base.settings import settings_of
-    from barnabas.client.admin.settings import AdminSettings
+    from barnabas.client.settings import AdminSettings
 
     found = client_settings(options)
     unknown = [name for name in found if name not in settings_of(AdminSettings)]
@@ -182,6 +194,18 @@ def reason(error: BarnabasError) -> str:
     # Notes of the client: how long it retried, and whether an earlier attempt may have succeeded.
     notes: list[str] = getattr(error, "__notes__", [])
     return f"{why} ({'; '.join(notes)})" if notes else why
+
+
+def regex_error(expression: str) -> str | None:
+    """Return why brokers reject a regular expression (RE2), in the words of RE2/J; None if they accept it."""
+    from barnabas.base.re2_patterns import NotRe2, compile_re2
+
+    try:
+        compile_re2(expression)
+    except NotRe2 as error:
+        kind = error.reason.partition(": ")[0]
+        return _RE2J_MESSAGES.get(kind, kind)
+    return None
 
 
 def note(*words: object) -> None:

@@ -6,23 +6,15 @@ before the command are also accepted after it.
 """
 
 import argparse
-import sys
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
+from barnabas.cli.argument_parser import Parser
 from barnabas.cli.option_parser import KAFKA_VERSION, integer, long
 from barnabas.cli.tool import admin_settings, run_reporting, started
 
 _SHORT_MAX: Final = 0x7FFF
 # The default of the broker setting transaction.max.timeout.ms.
 _MAX_TIMEOUT_MINUTES: Final = 15
-
-
-class Parser(argparse.ArgumentParser):
-    """Exits with 1 when options are invalid, as Kafka's tool does."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
 
 
 def short(text: str) -> int:
@@ -33,7 +25,7 @@ def short(text: str) -> int:
     return number
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     parser.description = (
         "list and describe the transactions of a cluster and the producers of partitions; find and abort"
         " hanging transactions"

@@ -9,8 +9,8 @@ import logging
 import os
 from typing import Final
 
-from barnabas.cli.misuse import Misuse, split_setting
-from barnabas.cli.serving_options import (
+from barnabas.cli.argument_parser import Misuse, split_setting
+from barnabas.cli.serving.options import (
     add_serving_options,
     check_port,
     check_stop_timeout,
@@ -92,8 +92,8 @@ def _directory(text: str) -> str:
 def _up(options: argparse.Namespace, given: dict[str, str], directory: str, *, is_temporary: bool) -> int:
     # Importing the server takes 0.2 s, which --help and invalid options need not wait for.
     from barnabas.base.settings import InvalidSetting
-    from barnabas.cli.serve import serve
-    from barnabas.cli.up_settings import make_settings
+    from barnabas.cli.serving.serve import serve
+    from barnabas.cli.serving.settings import make_settings
     from barnabas.server.settings.broker_settings import BrokerSettings
 
     try:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         UnknownTopic,
         UnsupportedByBroker,
     )
-    from barnabas.client.group.callbacks import CallbackFailed
     from barnabas.client.group.errors import (
         AssignedOtherwise,
+        CallbackFailed,
         CommitFailed,
         FencedInstance,
         GroupFailed,
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     )
     from barnabas.client.group.offsets import Committer, OffsetAndMetadata
     from barnabas.client.producer.delivery import Delivered, Delivery
-    from barnabas.client.producer.handed_over import OpenTransaction
-    from barnabas.client.producer.prepared import PreparedTransaction
     from barnabas.client.producer.producer import Producer
+    from barnabas.client.producer.transaction import OpenTransaction, PreparedTransaction
     from barnabas.client.producer.transaction_errors import (
         MustAbort,
         NoTransaction,
@@ -69,9 +68,9 @@ _HOMES = {
         "UnknownTopic",
         "UnsupportedByBroker",
     ),
-    "barnabas.client.group.callbacks": ("CallbackFailed",),
     "barnabas.client.group.errors": (
         "AssignedOtherwise",
+        "CallbackFailed",
         "CommitFailed",
         "FencedInstance",
         "GroupFailed",
@@ -80,9 +79,8 @@ _HOMES = {
     ),
     "barnabas.client.group.offsets": ("Committer", "OffsetAndMetadata"),
     "barnabas.client.producer.delivery": ("Delivered", "Delivery"),
-    "barnabas.client.producer.handed_over": ("OpenTransaction",),
-    "barnabas.client.producer.prepared": ("PreparedTransaction",),
     "barnabas.client.producer.producer": ("Producer",),
+    "barnabas.client.producer.transaction": ("OpenTransaction", "PreparedTransaction"),
     "barnabas.client.producer.transaction_errors": (
         "MustAbort",
         "NoTransaction",

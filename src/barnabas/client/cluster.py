@@ -16,12 +16,12 @@ from barnabas.base.tasks import Tasks
 from barnabas.client.connection import Connection, key_of
 from barnabas.client.deadline import Backoff, Deadline, retry
 from barnabas.client.errors import BrokerUnavailable, ClientError, Closed, NotKafka, refused
-from barnabas.client.interest import Interest
 from barnabas.client.metadata import Metadata, TopicMetadata
-from barnabas.client.nodes import MAIN_LANE, Nodes
+from barnabas.client.nodes import MAIN_CHANNEL, Nodes
 from barnabas.client.ports import ClientPorts, system_ports
 from barnabas.client.settings import ClientSettings, join_address, split_address
 from barnabas.client.shared import SharedWork
+from barnabas.client.topics_in_use import TopicsInUse
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
 
@@ -38,7 +38,7 @@ class Cluster:
         self.last_failure: ClientError | None = None
         self._nodes = Nodes(settings, self.ports.rng)
         self._shared = SharedWork()
-        self._interest = Interest()
+        self._topics_in_use = TopicsInUse()
         self._backoff = Backoff(
             first_ms=settings.retry_backoff_ms, max_ms=settings.retry_backoff_max_ms, rng=self.ports.rng
         )
@@ -79,13 +79,13 @@ class Cluster:
 
     # Connections
 
-    async def connection(self, node_id: int, *, lane: str = MAIN_LANE) -> Connection:
-        """Return a connection to a node, opened if needed. Use a lane of its own for waiting fetches."""
+    async def connection(self, node_id: int, *, channel: str = MAIN_CHANNEL) -> Connection:
+        """Return a connection to a node, opened if needed. Use a channel of its own for waiting fetches."""
         self._check()
         node = self.metadata.nodes.get(node_id)
         if node is None:
             raise BrokerUnavailable([f"node {node_id}"], "not in the cluster metadata")
-        return await self._nodes.connect(node.host, node.port, lane)
+        return await self._nodes.connect(node.host, node.port, channel)
 
     async def any_connection(self) -> Connection:
         """Return the least busy open connection; otherwise connect to a known node or a bootstrap server."""
@@ -136,7 +136,7 @@ class Cluster:
     async def refresh(self, topics: Iterable[str] | None = None, *, create: bool = False) -> Metadata:
         """Fetch metadata of these topics (default: all topics in use). One attempt."""
         self._check()
-        names = frozenset(self._interest.names if topics is None else topics)
+        names = frozenset(self._topics_in_use.names if topics is None else topics)
         return await self._shared.join((names, create), lambda: self._refresh(names, create))
 
     async def _refresh(self, names: frozenset[str], create: bool) -> Metadata:
@@ -145,7 +145,7 @@ class Cluster:
             topics=[MetadataRequestTopic(name=name) for name in sorted(names)],
             allow_auto_topic_creation=create,
         )
-        began = self._interest.moment()
+        began = self._topics_in_use.start_refresh()
         answer = await connection.ask(request, timeout_ms=self.settings.request_timeout_ms)
         if answer.error_code != ErrorCode.NONE:
             raise refused(answer.error_code, about="metadata")
@@ -155,7 +155,7 @@ class Cluster:
             self.metadata = self.metadata.with_answer(answer)
         except Malformed as error:
             raise NotKafka(connection.address, str(error)) from error
-        self._interest.refreshed(names, began)
+        self._topics_in_use.refreshed(names, began)
         self._nodes.keep_only(self.metadata.nodes.values())
         return self.metadata
 
@@ -167,7 +167,7 @@ class Cluster:
         Also fetch it if fewer than `partitions` partitions are known: there may be more by now.
         """
         self._check()
-        self._interest.touch(name, self._now())
+        self._topics_in_use.touch(name, self._now())
         known = self.metadata.topics.get(name)
         if known is not None and _is_led(known) and len(known.partitions) >= partitions:
             return known
@@ -217,7 +217,7 @@ class Cluster:
         """Return leader id and epoch if known and not reported as wrong."""
         topic = self.metadata.topics.get(tp.topic)
         found = None if topic is None else topic.leader_of(tp.partition)
-        if found is None or self._interest.is_forgotten(tp, found.leader_epoch):
+        if found is None or self._topics_in_use.is_forgotten(tp, found.leader_epoch):
             return None
         if found.leader not in self.metadata.nodes:
             # The leader's address is unknown: treat the partition as leaderless, so that callers retry.
@@ -226,8 +226,8 @@ class Cluster:
 
     def forget_leader(self, tp: TopicPartition, epoch: int) -> None:
         """Report a wrong or unreachable leader: it is not used again before the next metadata refresh."""
-        self._interest.touch(tp.topic, self._now())
-        self._interest.forget(tp, epoch)
+        self._topics_in_use.touch(tp.topic, self._now())
+        self._topics_in_use.forget(tp, epoch)
         self._wanted.set()
 
     def take_hint(self, tp: TopicPartition, leader: int, epoch: int, endpoints: Iterable[Any]) -> bool:
@@ -248,15 +248,15 @@ class Cluster:
             except TimeoutError:
                 pass
             idle_s = self.settings.metadata_max_idle_ms / 1000
-            self.metadata = self.metadata.without(self._interest.drop_idle(self._now() - idle_s))
+            self.metadata = self.metadata.without(self._topics_in_use.drop_idle(self._now() - idle_s))
             self._wanted.clear()
             try:
                 await self.refresh()
                 failures, self.last_failure = 0, None
             except ClientError as error:
                 failures, self.last_failure = failures + 1, error
-                logger.info("metadata refresh failed error=%s", error, extra={"because": error})
-            if self._interest.has_forgotten:
+                logger.info("metadata refresh failed error=%s", error, extra={"error": error})
+            if self._topics_in_use.has_forgotten:
                 # Leaders were reported as wrong after the request was sent.
                 self._wanted.set()
             # Limit the refresh rate: electing a leader takes a moment.

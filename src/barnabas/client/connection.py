@@ -13,12 +13,17 @@ from typing import Any, Final, NamedTuple, cast
 
 from barnabas.base.errors import Malformed
 from barnabas.client.errors import BrokerUnavailable, Closed, ConnectionLost, NotKafka, RequestTimedOut
-from barnabas.client.handshake import HELLO_BYTES_MAX, Offer, offer_of, say_hello, sounds_like
+from barnabas.client.handshake import (
+    HELLO_BYTES_MAX,
+    NegotiatedVersions,
+    decode_api_versions,
+    guess_protocol,
+    negotiate_versions,
+)
 from barnabas.client.settings import ClientSettings, join_address
-from barnabas.client.sockets import Alarm, tune_socket
+from barnabas.client.sockets import LowWaterMark, tune_socket
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.exchange import decode_response, encode_request
-from barnabas.protocol.frame import FrameDecoder
+from barnabas.protocol.exchange import FrameDecoder, decode_response, encode_request
 from barnabas.protocol.schema.struct import schema_of
 
 _CORRELATION_IDS: Final = 1 << 31
@@ -51,10 +56,10 @@ class Connection(BufferedProtocol):
         self._frames = FrameDecoder(HELLO_BYTES_MAX)
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._fills_frame = False
-        self._alarm: Alarm | None = None
+        self._low_water_mark: LowWaterMark | None = None
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
-        self._offer = Offer(address)
+        self._versions = NegotiatedVersions(address)
         self._broken: Exception | None = None
         self._gone: Future[None] = self._loop.create_future()
         # Set while the socket's send buffer is full.
@@ -82,19 +87,19 @@ class Connection(BufferedProtocol):
     @property
     def api_versions(self) -> Mapping[int, tuple[int, int]]:
         """First and last version of each API key, as returned by the broker."""
-        return self._offer.apis
+        return self._versions.apis
 
     @property
     def supported_features(self) -> Mapping[str, tuple[int, int]]:
-        return self._offer.supported_features
+        return self._versions.supported_features
 
     @property
     def finalized_features(self) -> Mapping[str, tuple[int, int]]:
-        return self._offer.finalized_features
+        return self._versions.finalized_features
 
     def version_of(self, key: ApiKey) -> int:
         """Return the newest version that both sides support; UnsupportedByBroker if there is none."""
-        return self._offer.version_of(key)
+        return self._versions.version_of(key)
 
     def send(self, request: object, *, timeout_ms: float, version: int | None = None) -> "Future[Any]":
         """Write a request now. The future gets its response or an error.
@@ -139,9 +144,9 @@ class Connection(BufferedProtocol):
         if self._transport is not None:
             await asyncio.shield(self._gone)
 
-    def introduced(self, offer: Offer) -> None:
+    def finish_handshake(self, versions: NegotiatedVersions) -> None:
         """Finish the handshake: set the broker's versions, and allow large responses."""
-        self._offer = offer
+        self._versions = versions
         self._frames = FrameDecoder(self._settings.receive_message_max_bytes)
 
     # Sending
@@ -172,7 +177,7 @@ class Connection(BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(Transport, transport)
         tune_socket(self._transport, self._settings)
-        self._alarm = Alarm(self._transport)
+        self._low_water_mark = LowWaterMark(self._transport)
         self._arm_idle_timer()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -190,15 +195,15 @@ class Connection(BufferedProtocol):
                 self._answered(frame)
             if self._frames.broken is not None:
                 raise self._frames.broken
-            if self._alarm is not None and self._broken is None:
-                self._alarm.expect(self._frames.missing, nbytes, self._loop.time())
+            if self._low_water_mark is not None and self._broken is None:
+                self._low_water_mark.expect(self._frames.missing, nbytes, self._loop.time())
         except Malformed as error:
-            self._break(NotKafka(self.address, str(error) + self._sounds_like()))
+            self._break(NotKafka(self.address, str(error) + self._guess_protocol()))
 
-    def _sounds_like(self) -> str:
+    def _guess_protocol(self) -> str:
         """Guess the protocol of a peer that is not a broker, from its first bytes."""
         words = b"" if self._fills_frame else bytes(self._scratch[:4])
-        return sounds_like(words) if not self._offer.apis else ""
+        return guess_protocol(words) if not self._versions.apis else ""
 
     def _answered(self, frame: bytes) -> None:
         if self._broken is not None:
@@ -213,7 +218,7 @@ class Connection(BufferedProtocol):
             # The caller has cancelled it.
             return
         try:
-            body = offer_of(frame, waiting.version) if waiting.key is ApiKey.API_VERSIONS else None
+            body = decode_api_versions(frame, waiting.version) if waiting.key is ApiKey.API_VERSIONS else None
             if body is None:
                 _, body = decode_response(frame, waiting.version, key=waiting.key)
         except Malformed as error:
@@ -314,8 +319,8 @@ async def open_connection(host: str, port: int, settings: ClientSettings) -> Con
     try:
         # Limit the handshake by the connection timeout, so that a silent peer does not keep the client from
         # trying the next address.
-        hello_ms = min(settings.request_timeout_ms, timeout_ms)
-        connection.introduced(await say_hello(connection, hello_ms))
+        handshake_ms = min(settings.request_timeout_ms, timeout_ms)
+        connection.finish_handshake(await negotiate_versions(connection, handshake_ms))
     except BaseException:
         await connection.close()
         raise

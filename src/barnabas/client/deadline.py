@@ -20,6 +20,11 @@ JITTER: Final = 0.2
 _DOUBLINGS_MAX: Final = 30
 
 
+# Longest delivery when a producer's block is left by Ctrl-C or cancellation. A responsive broker needs far
+# less; without a broker it would take delivery.timeout.ms, two minutes.
+INTERRUPTED_CLOSE_MS: Final = 5_000.0
+
+
 class Deadline:
     """A point in time of the running event loop."""
 
@@ -68,7 +73,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], *, deadline: Deadline, back
                 raise
             last = error
             failures += 1
-            logger.info("attempt failed what=%s error=%s", what, error, extra={"because": error})
+            logger.info("attempt failed what=%s error=%s", what, error, extra={"error": error})
         except TimeoutError:
             raise _out_of_time(last, deadline, what, failures) from None
         wait_ms = backoff.wait_ms(failures)
@@ -82,3 +87,9 @@ def _out_of_time(last: ClientError | None, deadline: Deadline, what: str, failur
         return RequestTimedOut(what, "the cluster", deadline.timeout_ms)
     last.add_note(f"{what}: gave up after {deadline.timeout_ms:.0f} ms and {failures} attempts")
     return last
+
+
+def close_timeout_ms(left_by: type[BaseException] | None) -> float | None:
+    """Return how long a producer may deliver at the end of its `with` block, None for as long as it takes."""
+    is_interrupted = left_by is not None and not issubclass(left_by, Exception)
+    return INTERRUPTED_CLOSE_MS if is_interrupted else None

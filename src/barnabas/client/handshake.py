@@ -22,13 +22,13 @@ _ERROR_AT: Final = slice(4, 6)
 HELLO_BYTES_MAX: Final = 1024 * 1024
 
 
-class Asks(Protocol):
+class Requester(Protocol):
     address: str
 
     async def ask(self, request: object, *, timeout_ms: float, version: int | None = None) -> Any: ...
 
 
-class Offer:
+class NegotiatedVersions:
     """The API versions and features of a broker; empty before the handshake."""
 
     def __init__(self, address: str, answer: Any = None) -> None:
@@ -66,7 +66,7 @@ class Offer:
         return newest
 
 
-async def say_hello(connection: Asks, timeout_ms: float) -> Offer:
+async def negotiate_versions(connection: Requester, timeout_ms: float) -> NegotiatedVersions:
     """Request the API versions; retry in an older version if the broker does not support ours."""
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__)
     newest = api(ApiKey.API_VERSIONS).versions.last
@@ -77,16 +77,16 @@ async def say_hello(connection: Asks, timeout_ms: float) -> Offer:
         answer = await connection.ask(request, timeout_ms=timeout_ms, version=older)
     if answer.error_code != ErrorCode.NONE:
         raise refused(answer.error_code, about=f"API_VERSIONS at {connection.address}")
-    return Offer(connection.address, answer)
+    return NegotiatedVersions(connection.address, answer)
 
 
-def offer_of(frame: bytes, version: int) -> Any:
+def decode_api_versions(frame: bytes, version: int) -> Any:
     """Decode an ApiVersions response, which is in version 0 if the broker does not support `version`."""
     refusal = int.from_bytes(frame[_ERROR_AT], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
     return decode_response(frame, 0 if refusal else version, key=ApiKey.API_VERSIONS)[1]
 
 
-def sounds_like(words: bytes) -> str:
+def guess_protocol(words: bytes) -> str:
     """Guess the protocol of a peer from its first four bytes."""
     if words == b"HTTP":
         return " (looks like an HTTP server)"

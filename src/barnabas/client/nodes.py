@@ -1,7 +1,7 @@
-"""The connections of a client: one per node and lane, opened on first use.
+"""The connections of a client: one per node and channel, opened on first use.
 
 Brokers respond in order on each connection, so a request behind a waiting fetch would wait with it. Requests
-that wait at the broker therefore use a lane, a connection of their own.
+that wait at the broker therefore use a channel, a connection of their own.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from barnabas.client.metadata import Node
 from barnabas.client.settings import ClientSettings
 from barnabas.client.shared import SharedWork
 
-MAIN_LANE = ""
+MAIN_CHANNEL = ""
 # Idle time before a connection to an unknown address is closed: a caller may have got it without using it
 # yet, and a bootstrap server may be a node under another name.
 UNWANTED_S = 10.0
@@ -32,7 +32,7 @@ class _Failures:
 
 
 class Nodes:
-    """Keyed by host, port and lane, so a node with a new address gets a new connection."""
+    """Keyed by host, port and channel, so a node with a new address gets a new connection."""
 
     def __init__(self, settings: ClientSettings, rng: Random) -> None:
         self._settings = settings
@@ -43,21 +43,21 @@ class Nodes:
         self._failures: dict[tuple[str, int], _Failures] = {}
         self._opening = SharedWork()
 
-    def ready(self, lane: str = MAIN_LANE) -> Iterator[Connection]:
-        """Yield the open connections of a lane."""
+    def ready(self, channel: str = MAIN_CHANNEL) -> Iterator[Connection]:
+        """Yield the open connections of a channel."""
         for (_, _, each), connection in self._open.items():
-            if each == lane and not connection.closed:
+            if each == channel and not connection.closed:
                 yield connection
 
-    async def connect(self, host: str, port: int, lane: str = MAIN_LANE) -> Connection:
+    async def connect(self, host: str, port: int, channel: str = MAIN_CHANNEL) -> Connection:
         """Return a connection, opened if needed; after a failure, wait for the backoff first."""
-        key = (host, port, lane)
+        key = (host, port, channel)
         connection = self._open.get(key)
         if connection is not None and not connection.closed:
             return connection
-        return await self._opening.join(key, lambda: self._connect(host, port, lane))
+        return await self._opening.join(key, lambda: self._connect(host, port, channel))
 
-    async def _connect(self, host: str, port: int, lane: str) -> Connection:
+    async def _connect(self, host: str, port: int, channel: str) -> Connection:
         failures = self._failures.setdefault((host, port), _Failures())
         loop = asyncio.get_running_loop()
         if failures.until > loop.time():
@@ -69,7 +69,7 @@ class Nodes:
             failures.until = loop.time() + self._backoff.wait_ms(failures.count) / 1000
             raise
         self._failures.pop((host, port), None)
-        self._open[host, port, lane] = connection
+        self._open[host, port, channel] = connection
         return connection
 
     def keep_only(self, nodes: Iterable[Node]) -> None:

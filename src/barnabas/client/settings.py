@@ -1,7 +1,7 @@
-"""Settings common to all clients, with Kafka's names, and their parsing.
+"""Settings common to all clients and those of Admin, with Kafka's names, and their parsing.
 
-Producer, Consumer and Admin declare theirs in dataclasses derived from ClientSettings. A Kafka setting that
-is not supported is refused with the reason, never ignored.
+Producer and Consumer declare theirs in their packages, in dataclasses derived from ClientSettings. A Kafka
+setting that is not supported is refused with the reason, never ignored.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from barnabas.base.errors import BarnabasError
-from barnabas.base.setting_rules import at_least, one_of
+from barnabas.base.setting_rules import at_least, between, one_of
 from barnabas.base.settings import InvalidSetting, SettingType, parse_settings, setting, settings_of
 
 INT, LONG, STRING, LIST, BOOLEAN = (
@@ -20,6 +20,7 @@ INT, LONG, STRING, LIST, BOOLEAN = (
     SettingType.BOOLEAN,
 )
 
+_INT_MAX: Final = 2**31 - 1
 _NO_TLS: Final = "TLS and SASL are not supported yet"
 _BYTES: Final = "keys and values are bytes: serialize before sending, deserialize after reading"
 _NO_METRICS: Final = "metrics reporters are not supported"
@@ -133,6 +134,29 @@ class ClientSettings:
         100_000_000,
         "largest response that is read (a setting of librdkafka)",
         rule=at_least(1000),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings(ClientSettings):
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "bootstrap.controllers": "connecting to controllers is not supported: use bootstrap.servers",
+        "metadata.recovery.strategy": "not configurable: this client always falls back to bootstrap.servers",
+    }
+
+    retries: int = setting(
+        "retries",
+        INT,
+        _INT_MAX,
+        "most retries of a call, within its timeout",
+        rule=between(0, _INT_MAX),
+    )
+    connections_max_idle_ms: int = setting(
+        "connections.max.idle.ms",
+        LONG,
+        300_000,
+        "close a connection that is idle for this long",
+        rule=between(1, 2**63 - 1),
     )
 
 

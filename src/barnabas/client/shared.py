@@ -1,4 +1,4 @@
-"""Shares one task between several waiters, for example opening a connection or refreshing metadata."""
+"""Tasks that several callers share, and tasks that finish even if their caller is cancelled."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -10,8 +10,9 @@ T = TypeVar("T")
 
 
 class SharedWork:
-    """Runs at most one task per key. Cancelling a caller does not cancel the task.
+    """Runs at most one task per key, for example opening a connection or refreshing metadata.
 
+    Cancelling a caller does not cancel the task.
     Each task has timeouts of its own, so it ends even if no caller waits any more.
     """
 
@@ -51,3 +52,17 @@ class SharedWork:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Finish `work` even if the caller is cancelled, then raise the cancellation. Only for quick work."""
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

@@ -31,7 +31,7 @@ def tune_socket(transport: asyncio.BaseTransport, settings: ClientSettings) -> N
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
 
 
-class Alarm:
+class LowWaterMark:
     """Sets SO_RCVLOWAT, so that the process wakes for large parts of a response instead of every packet.
 
     A partial response is of no use. The option is only a hint: the end of the connection and a full receive

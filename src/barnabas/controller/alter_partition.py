@@ -5,8 +5,7 @@ with outdated metadata gets an error, and retries.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.controller.broker_epochs import check_broker_epoch
-from barnabas.controller.decision import Decision, Refused
+from barnabas.controller.decision import Decision, Refused, check_broker_epoch
 from barnabas.controller.effective import TopicRules
 from barnabas.controller.facts import Facts
 from barnabas.controller.leadership import Placed, change_of

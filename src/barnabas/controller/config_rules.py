@@ -9,7 +9,7 @@ from barnabas.controller.config_messages import message_of
 from barnabas.controller.decision import Refused
 from barnabas.controller.effective import MIN_INSYNC_REPLICAS, broker_config, elr_enabled
 from barnabas.controller.facts import ControllerSettings
-from barnabas.controller.names import what_is_wrong
+from barnabas.controller.topic_names import topic_name_error
 from barnabas.metadata.image import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -105,7 +105,7 @@ def check_resource(image: MetadataImage, resource: ConfigResource) -> None:
     if resource.type == TOPIC_RESOURCE:
         if not resource.name:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-        wrong = what_is_wrong(resource.name)
+        wrong = topic_name_error(resource.name)
         if wrong is not None:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
     elif resource.type == BROKER_RESOURCE:

@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.values import value
+from barnabas.metadata.image import BrokerImage, MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 
 # Kafka's limits for one request.
@@ -43,3 +44,16 @@ class Refused(BarnabasError):
         super().__init__(f"{code.name}: {message}")
         self.code = code
         self.message = message
+
+
+def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> BrokerImage:
+    """Refuse a request that is not from the registered incarnation of a broker."""
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise Refused(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
+    if broker.epoch != epoch:
+        raise Refused(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}",
+        )
+    return broker

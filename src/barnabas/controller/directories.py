@@ -1,8 +1,7 @@
 """AssignReplicasToDirs (key 73): a broker with several directories reports the directories of replicas."""
 
 from barnabas.base.ids import Uuid
-from barnabas.controller.broker_epochs import check_broker_epoch
-from barnabas.controller.decision import Decision, Refused
+from barnabas.controller.decision import Decision, Refused, check_broker_epoch
 from barnabas.controller.effective import TopicRules
 from barnabas.controller.facts import Facts
 from barnabas.controller.leadership import Placed, change_of, has_online_directory, updates

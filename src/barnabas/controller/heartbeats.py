@@ -8,8 +8,7 @@ without heartbeats is fenced after the session timeout. A fenced broker leads no
 from enum import Enum
 
 from barnabas.base.ids import Uuid
-from barnabas.controller.broker_epochs import check_broker_epoch
-from barnabas.controller.decision import Contact, Decision, Refused
+from barnabas.controller.decision import Contact, Decision, Refused, check_broker_epoch
 from barnabas.controller.facts import Facts
 from barnabas.controller.leadership import in_sync_on, leaderless, leads_any, partitions, updates
 from barnabas.controller.refusals import refusal

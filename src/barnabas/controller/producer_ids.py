@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from barnabas.controller.broker_epochs import check_broker_epoch
-from barnabas.controller.decision import Decision, Refused
+from barnabas.controller.decision import Decision, Refused, check_broker_epoch
 from barnabas.controller.facts import Facts
 from barnabas.controller.refusals import refusal
 from barnabas.metadata.image import MetadataImage

@@ -23,12 +23,14 @@ from barnabas.protocol.messages.brokers import (
 from barnabas.protocol.stored.cluster_nodes import (
     BrokerEndpoint,
     BrokerFeature,
+    BrokerRegistrationChangeRecord,
     ControllerEndpoint,
     ControllerFeature,
     RegisterBrokerRecord,
     RegisterControllerRecord,
     UnregisterBrokerRecord,
 )
+from barnabas.protocol.stored.framing import Versioned
 
 # Directory ids below this number are reserved (KIP-858).
 _RESERVED_DIRECTORIES = 100
@@ -175,3 +177,18 @@ def _after_restart(image: MetadataImage, broker_id: int, facts: Facts, *, clean:
         return [*updates(image, facts.settings, in_sync_on(image, broker_id), removed=broker_id)]
     affected = [*in_sync_on(image, broker_id), *eligible_on(image, broker_id)]
     return [*updates(image, facts.settings, affected, unclean=broker_id)]
+
+
+def as_written(record: object) -> object:
+    """The record, with its version if it is not written in the newest one.
+
+    Changes of a broker's registration are the exception: like Kafka, write the oldest version that has the
+    changed fields.
+    """
+    if not isinstance(record, BrokerRegistrationChangeRecord):
+        return record
+    if record.cordoned_log_dirs is not None:
+        return Versioned(record, 3)
+    if record.log_dirs:
+        return Versioned(record, 2)
+    return Versioned(record, 1 if record.in_controlled_shutdown else 0)

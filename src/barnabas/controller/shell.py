@@ -18,12 +18,11 @@ from barnabas.base.tasks import keep_running, together
 from barnabas.controller.controller import Controller
 from barnabas.controller.decision import Decision
 from barnabas.controller.refusals import refusal
-from barnabas.controller.versions import as_written
+from barnabas.controller.registrations import as_written
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.loader import Batch, MetadataLoader
-from barnabas.metadata.snapshot import records_of
-from barnabas.metadata.snapshot_schedule import SnapshotSchedule
+from barnabas.metadata.snapshot import SnapshotSchedule, records_of
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import UpdateFeaturesRequest
 from barnabas.raft.errors import (

@@ -20,8 +20,8 @@ from barnabas.controller.decision import (
 )
 from barnabas.controller.effective import effective_values
 from barnabas.controller.facts import Facts
-from barnabas.controller.names import METADATA_TOPIC, colliding, what_is_wrong
 from barnabas.controller.refusals import refusal
+from barnabas.controller.topic_names import METADATA_TOPIC, colliding_topic, topic_name_error
 from barnabas.metadata.image import TOPIC_RESOURCE, MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.topics import (
@@ -126,10 +126,10 @@ def _check_name(image: MetadataImage, name: str) -> None:
         )
     if name in image.topics:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    wrong = what_is_wrong(name)
+    wrong = topic_name_error(name)
     if wrong is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
-    other = colliding(name, image.topics)
+    other = colliding_topic(name, image.topics)
     if other is not None:
         raise Refused(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"

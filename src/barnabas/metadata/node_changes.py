@@ -4,8 +4,7 @@ from copy import copy
 from typing import Final
 
 from barnabas.metadata.errors import MetadataInconsistent
-from barnabas.metadata.frozen import thawed
-from barnabas.metadata.image import BrokerImage, MetadataImage
+from barnabas.metadata.image import BrokerImage, MetadataImage, mutable_copy
 from barnabas.protocol.stored.cluster_nodes import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -63,7 +62,7 @@ class BrokerChanges:
         self._put(registration)
 
     def finish(self) -> dict[int, BrokerImage]:
-        brokers = thawed(self._image.brokers)
+        brokers = mutable_copy(self._image.brokers)
         for broker_id, broker in self._brokers.items():
             if broker is None:
                 brokers.pop(broker_id, None)

@@ -1,10 +1,11 @@
-"""Convert an image to records, in an order that can be replayed: records may refer to earlier ones.
+"""Convert an image to records, in an order that can be replayed, and decide when a snapshot is due (pure).
 
-snapshot_schedule.py decides when a snapshot is due; the quorum writes it.
+Records may refer to earlier ones. The quorum writes the snapshot.
 """
 
 from collections.abc import Iterator
 
+from barnabas.base.values import value
 from barnabas.metadata.image import METADATA_VERSION, MetadataImage
 from barnabas.metadata.partition import record_of
 from barnabas.protocol.stored.cluster_nodes import FeatureLevelRecord
@@ -23,9 +24,9 @@ def records_of(image: MetadataImage) -> Iterator[object]:
         for index, partition in enumerate(topic.partitions):
             yield record_of(partition, topic.id, index)
     for resource, values in image.configs.items():
-        for name, value in values.items():
+        for name, text in values.items():
             yield ConfigRecord(
-                resource_type=resource.type, resource_name=resource.name, name=name, value=value
+                resource_type=resource.type, resource_name=resource.name, name=name, value=text
             )
     if image.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
@@ -39,3 +40,21 @@ def _features(image: MetadataImage) -> Iterator[FeatureLevelRecord]:
     for name, level in image.features.items():
         if name != METADATA_VERSION:
             yield FeatureLevelRecord(name=name, feature_level=level)
+
+
+@value(kw_only=True)
+class SnapshotSchedule:
+    """metadata.log.max.record.bytes.between.snapshots, metadata.log.max.snapshot.interval.ms (0: never).
+
+    A snapshot is due after a number of bytes of records, so that a start has little to replay, and after an
+    interval if there are any new records, so that the log can be truncated at its start.
+    """
+
+    bytes_max: int
+    interval_ms: int
+
+    def is_due(self, *, bytes_since: int, ms_since: int) -> bool:
+        """Decide by the bytes and time since the last snapshot, or since the start."""
+        if bytes_since <= 0:
+            return False
+        return bytes_since >= self.bytes_max or 0 < self.interval_ms <= ms_since

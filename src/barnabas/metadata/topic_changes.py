@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from barnabas.base.ids import Uuid, format_uuid
 from barnabas.metadata.errors import MetadataInconsistent
-from barnabas.metadata.frozen import thawed
-from barnabas.metadata.image import MetadataImage, PartitionImage, TopicImage
+from barnabas.metadata.image import MetadataImage, PartitionImage, TopicImage, mutable_copy
 from barnabas.metadata.partition import altered, partition_of, without_elr
 from barnabas.protocol.stored.cluster_nodes import ClearElrRecord
 from barnabas.protocol.stored.cluster_topics import (
@@ -104,8 +103,8 @@ class TopicChanges:
 
     def finish(self) -> tuple[MappingProxyType[str, TopicImage], MappingProxyType[Uuid, TopicImage]]:
         """Topics by name and by id."""
-        by_id = thawed(self._image.topics_by_id)
-        by_name = thawed(self._image.topics)
+        by_id = mutable_copy(self._image.topics_by_id)
+        by_name = mutable_copy(self._image.topics)
         for topic_id, topic in self.deleted.items():
             del by_id[topic_id], by_name[topic.name]
         for topic_id, draft in self._drafts.items():

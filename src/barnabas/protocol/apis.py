@@ -20,7 +20,7 @@ _FAMILIES: dict[str, tuple[int, ...]] = {
     "group_offsets": (8, 9, 47),
     "classic_groups": (10, 11, 12, 13, 14),
     "group_admin": (15, 16, 42),
-    "sasl": (17, 36),
+    "connection": (17, 36),
     "topics": (19, 20, 37),
     "transactions": (22, 24, 25, 26, 27, 28, 67),
     "acls": (29, 30, 31),

@@ -1,7 +1,8 @@
-"""Encode and decode whole requests and responses: header and body in matching versions.
+"""Frames on a connection: cut them from a stream, and decode and encode their header and body.
 
-A server calls decode_request() and response_parts(), a client encode_request() and decode_response().
-Bytes after a body are ignored, as in Kafka.
+A frame is a four-byte length, then that many bytes. FrameDecoder is sans-IO: bytes in, frames out. A server
+calls decode_request() and response_parts(), a client encode_request() and decode_response(): they handle
+header and body in matching versions. Bytes after a body are ignored, as in Kafka.
 """
 
 from collections.abc import Sequence
@@ -16,13 +17,25 @@ from barnabas.base.errors import BarnabasError, Malformed
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import Api, api
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.messages.connection import RequestHeader, ResponseHeader
 from barnabas.protocol.schema.codec import NotEncodable, decode, decoder, encode_parts, stepped_decoder
 from barnabas.protocol.schema.decoder import Decode, Steps
+from barnabas.records.buffers import fresh_bytes
+
+# socket.request.max.bytes: Kafka's default limit for one request.
+FRAME_BYTES_MAX: Final = 104_857_600
+
+# Frames from this size on are received directly into their final buffer. It is allocated once 1/64 of the
+# frame has arrived, so that a length alone does not make us allocate memory.
+ROOM_FROM_BYTES: Final = 64 * 1024
+ROOM_TIMES: Final = 64
+
+# Pieces smaller than this are merged: a peer that sends a large frame byte by byte must not make us hold an
+# object per byte.
+SMALL_PIECE_BYTES: Final = 4096
 
 _START_BYTES: Final = 8
 _SIZE: Final = Struct(">i")
-_SIZE_BYTES: Final = 4
 # Sizes of response headers: a correlation id, and in version 1 a zero byte for no tagged fields.
 _RESPONSE_HEADER_SIZE: Final[tuple[int, int]] = (4, 5)
 _FRAME_SIZE_MAX: Final[i64] = 0x7FFFFFFF
@@ -35,6 +48,136 @@ _CLIENT_ID_AT: Final = _START_BYTES + 2
 _NULL_SIZE: Final = 0xFFFF
 _SIZE_MAX: Final = 0x7FFF
 _NOT_READ: Final = -1
+
+
+class FrameDecoder:
+    """Splits a stream into frames. Buffers at most one incomplete frame, never larger than `limit`.
+
+    A frame with a negative or too large length cannot be skipped, because the start of the next one is
+    unknown. The frames before it are still returned; then `broken` is set, and feed() raises it.
+    """
+
+    def __init__(self, limit: int = FRAME_BYTES_MAX) -> None:
+        # Whether the stream ended with an invalid length, and that length.
+        self.is_broken = False
+        self._bad_length = 0
+        # Whether the current frame is large enough for room().
+        self.is_large = False
+        self._limit = limit
+        self._pieces: list[bytes | bytearray] = []
+        self._held = 0
+        # The size of the incomplete frame with its length field; 4 while that is unknown.
+        self._needed = 4
+        # The buffer of a large incomplete frame.
+        self._room: bytes | None = None
+        self._room_left = memoryview(b"")
+
+    @property
+    def held(self) -> int:
+        """The number of buffered bytes of the incomplete frame."""
+        return self._held
+
+    @property
+    def missing(self) -> int:
+        """The number of bytes that complete the current frame; 0 between frames or if unknown."""
+        return self._needed - self._held if self._held >= 4 else 0
+
+    @property
+    def broken(self) -> Malformed | None:
+        """The error that ended the stream. A new object each time: a raised error keeps a traceback."""
+        return _length_error(self._bad_length, self._limit) if self.is_broken else None
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return every frame that `data` completes; buffer the rest."""
+        if self.is_broken:
+            raise _length_error(self._bad_length, self._limit)
+        if self._room is not None:
+            taken = min(len(data), len(self._room_left))
+            self._room_left[:taken] = data[:taken]
+            filled = self.filled(taken)
+            return filled + self.feed(data[taken:]) if taken < len(data) else filled
+        if self._held + len(data) < self._needed:
+            self._keep(data)
+            return []
+        # A large frame comes in many pieces; join them once, with the last one.
+        buf = b"".join((*self._pieces, data)) if self._held else data
+        self._pieces = []
+        self._held = 0
+        frames: list[bytes] = []
+        at: i64 = 0
+        end: i64 = len(buf)
+        self._needed = 4
+        self.is_large = False
+        while end - at >= 4:
+            size = i64(read_i32_be(buf, at))
+            if not 0 <= size <= self._limit:
+                self.is_broken = True
+                self._bad_length = size
+                if not frames:
+                    raise _length_error(size, self._limit)
+                return frames
+            if end - at < 4 + size:
+                self._needed = 4 + size
+                self.is_large = self._needed >= ROOM_FROM_BYTES
+                break
+            frames.append(buf[at + 4 : at + 4 + size])
+            at += 4 + size
+        if at < end:
+            self._keep(buf[at:])
+        return frames
+
+    def room(self) -> memoryview | None:
+        """The buffer for the rest of a large frame; call filled() after writing to it.
+
+        None if there is no large frame; then call feed(). Saving the copy saves a third of the work.
+        """
+        if self._room is not None:
+            return self._room_left
+        if not self.is_large or self._held * ROOM_TIMES < self._needed:
+            return None
+        held = b"".join(self._pieces)
+        self._room, self._room_left = fresh_bytes(self._needed - 4)
+        self._room_left[: len(held) - 4] = held[4:]
+        self._room_left = self._room_left[len(held) - 4 :]
+        self._pieces = []
+        return self._room_left
+
+    def filled(self, size: int) -> list[bytes]:
+        """Note that `size` bytes were written to room(); return the frame if it is complete."""
+        assert self._room is not None, "filled() without room()"
+        self._room_left = self._room_left[size:]
+        self._held += size
+        if len(self._room_left):
+            return []
+        room, self._room = self._room, None
+        self._room_left = memoryview(b"")
+        self._held = 0
+        self._needed = 4
+        self.is_large = False
+        return [room]
+
+    def drop(self) -> None:
+        """Discard the incomplete frame. Do not feed any more, because the rest of it would follow."""
+        self._pieces = []
+        self._room = None
+        self._room_left = memoryview(b"")
+        self._held = 0
+        self._needed = 4
+        self.is_large = False
+
+    def _keep(self, data: bytes) -> None:
+        self._held += len(data)
+        if len(data) >= SMALL_PIECE_BYTES:
+            self._pieces.append(data)
+        elif self._pieces and isinstance(self._pieces[-1], bytearray):
+            self._pieces[-1] += data
+        else:
+            self._pieces.append(bytearray(data))
+
+
+def _length_error(size: int, limit: int) -> Malformed:
+    what = f"length {size} is negative" if size < 0 else f"length {size} exceeds the limit of {limit}"
+    return Malformed(what, where="frame")
 
 
 class UnsupportedRequest(BarnabasError):
@@ -82,13 +225,9 @@ class _Route:
         self.answer_header_size: Final[i64] = _RESPONSE_HEADER_SIZE[api.response_header_version(version)]
 
 
-# By key and version in one number. Filled as versions are used, so bounded by the declarations; a request
+# By key << 16 | version. Filled as versions are used, so bounded by the declarations; a request
 # costs one look-up, and its response another.
 _routes: Final[dict[int, _Route]] = {}
-
-
-def _number(key: i64, version: i64) -> i64:
-    return (key << 16) | (version & 0xFFFF)
 
 
 def decode_request(frame: bytes) -> Request:
@@ -136,7 +275,7 @@ def _read_header(frame: bytes) -> tuple[_Route, int, int, str | None, int]:
         raise Malformed(f"{len(frame)} bytes are too few for a request header", where="request")
     key, version = i64(read_i16_be(frame, 0)), i64(read_i16_be(frame, 2))
     correlation_id = int(read_i32_be(frame, 4))
-    route = _routes.get(_number(key, version))
+    route = _routes.get((key << 16) | (version & 0xFFFF))
     if route is None:
         route = _find_route(key, version, correlation_id)
     client_id, at = _read_client_id(frame, route.header_version)
@@ -171,7 +310,7 @@ def _find_route(key: int, version: int, correlation_id: int) -> _Route:
     spoken = api(ApiKey(key)) if key in _KNOWN_KEYS else None
     if spoken is None or version not in spoken.versions:
         raise UnsupportedRequest(key=key, version=version, correlation_id=correlation_id)
-    route = _routes[_number(key, version)] = _Route(spoken, version)
+    route = _routes[(key << 16) | (version & 0xFFFF)] = _Route(spoken, version)
     return route
 
 
@@ -191,7 +330,7 @@ def encode_request(
 
 def response_parts(body: object, version: int, *, key: ApiKey, correlation_id: int) -> list[bytes]:
     """Encode one frame with its length, in parts; records are separate parts and may be file ranges."""
-    route = _routes.get(_number(key, version))
+    route = _routes.get((i64(key) << 16) | (i64(version) & 0xFFFF))
     header_size = _answer_header_size(key, version) if route is None else route.answer_header_size
     # list[Any], because mypyc would check a list[bytes], and file ranges are not bytes.
     parts: list[Any] = [b""]

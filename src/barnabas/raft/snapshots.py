@@ -6,7 +6,8 @@ and writing block on the disk: call them in the executor.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Final
 
 from barnabas.base.errors import Malformed
@@ -235,3 +236,27 @@ def write_bootstrap(fs: FileSystem, directory: str, records: Iterable[object], *
     for batch in snapshot_batches(records, epoch=0, last_contained_ms=0, now_ms=now_ms):
         file.append(batch)
     file.freeze()
+
+
+def new_log_start(
+    snapshots: Mapping[OffsetAndEpoch, int],
+    *,
+    log_size: int,
+    max_bytes: int,
+    max_age_ms: int,
+    age_ms: Callable[[OffsetAndEpoch], int],
+) -> OffsetAndEpoch | None:
+    """The snapshot at which the log may start; None to keep everything. A limit of -1 means no limit.
+
+    As in Kafka, while there are at least two snapshots, the oldest is deleted if log and snapshots together
+    are too large, or if its content is too old.
+    """
+    total = log_size + sum(snapshots.values())
+    start: OffsetAndEpoch | None = None
+    for oldest, following in pairwise(sorted(snapshots)):
+        too_large = max_bytes >= 0 and total > max_bytes
+        if not too_large and not (max_age_ms >= 0 and age_ms(oldest) > max_age_ms):
+            break
+        total -= snapshots[oldest]
+        start = following
+    return start

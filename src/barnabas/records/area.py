@@ -3,9 +3,8 @@
 from typing import Final
 
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
-from barnabas.records.crc import ByteSource
 from barnabas.records.errors import CorruptBatch, batch_at
-from barnabas.records.header import INT32_MAX, INT64_MAX, RECORDS_AT, BatchHeader, Codec
+from barnabas.records.header import INT32_MAX, INT64_MAX, RECORDS_AT, BatchHeader, ByteSource, Codec
 
 # Length, attributes, two deltas, two lengths and the header count: at least a byte each.
 MIN_RECORD_SIZE: Final = 7

@@ -1,8 +1,8 @@
 """Build batches from records (compiled).
 
 BatchBuilder takes one record at a time until the batch is full, as a producer fills batches. build_batch()
-builds a batch from a list of records, and plain_batch() from records with only keys and values. rebuild.py
-writes batches for compaction.
+builds a batch from a list of records, and plain_batch() from records with only keys and values. seal() makes
+a batch of a header and an encoded record area; rebuild.py does so for compaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,23 +11,37 @@ from typing import Final, TypeAlias
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
-from barnabas.records.codecs import MAX_DECOMPRESSED
-from barnabas.records.encode import body_size, pack_headers, write_record
+from barnabas.base.crc32c import crc32c
+from barnabas.records.codecs import MAX_DECOMPRESSED, compress
+from barnabas.records.encode import body_size, is_out_of_range, pack_headers, varint_size, write_record
 from barnabas.records.errors import RecordTooLarge, TimestampOutOfRange
 from barnabas.records.header import (
+    CONTROL_BIT,
+    COVERED,
+    COVERED_SIZE,
     HEADER_SIZE,
+    INT32_MAX,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MIN_BATCH_LENGTH,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
     Codec,
     TimestampType,
 )
 from barnabas.records.record import Header
-from barnabas.records.seal import attributes_of, sign, sign_plain
-from barnabas.records.timestamp import is_out_of_range
-from barnabas.records.varint import varint_size
+
+# The first field of a header that the CRC covers.
+_COVERED_FROM: Final = 5
+_TWO_TO_32: Final[i64] = 1 << 32
+# Cached, because accessing an enum member is a look-up by name.
+_UNCOMPRESSED: Final = Codec.NONE
+_LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 # A larger area could not be read again, because of the decompression limit.
 MAX_RECORD_AREA: Final = MAX_DECOMPRESSED
@@ -37,7 +51,6 @@ _NO_ATTRIBUTES: Final[i16] = 0
 _INT16_MIN: Final = -0x8000
 _INT16_MAX: Final = 0x7FFF
 _INT32_MIN: Final = -0x80000000
-_INT32_MAX: Final = 0x7FFFFFFF
 
 # Timestamp, key, value, headers.
 NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Sequence[Header]]
@@ -71,7 +84,7 @@ class BatchBuilder:
         self._base_offset = base_offset
         self.number(producer_id, producer_epoch, base_sequence)
         self._leader_epoch = leader_epoch
-        self._attributes: i64 = attributes_of(
+        self._attributes: i64 = _attributes_of(
             codec, timestamp_type, transactional=transactional, control=control
         )
 
@@ -114,7 +127,7 @@ class BatchBuilder:
     def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
         """Set the producer's id, epoch and sequence, if they were not known before."""
         assert _INT16_MIN <= producer_epoch <= _INT16_MAX, producer_epoch
-        assert _INT32_MIN <= base_sequence <= _INT32_MAX, base_sequence
+        assert _INT32_MIN <= base_sequence <= INT32_MAX, base_sequence
         self._producer_id: i64 = producer_id
         self._producer_epoch: i64 = producer_epoch
         self._base_sequence: i64 = base_sequence
@@ -131,7 +144,7 @@ class BatchBuilder:
         write_i16_be(signed, i16(self._producer_epoch))
         write_i32_be(signed, i32(self._base_sequence))
         write_i32_be(signed, i32(self._count))
-        return sign(
+        return _sign(
             self._base_offset,
             self._leader_epoch,
             signed.getvalue(),
@@ -168,7 +181,7 @@ def plain_batch(
     for delta in range(count):
         key, value = records[delta]
         write_record(out, body_size(0, delta, key, value, 0, 0), 0, delta, key, value, 0, b"")
-    return sign_plain(base_offset, leader_epoch, out.getvalue())
+    return _sign_plain(base_offset, leader_epoch, out.getvalue())
 
 
 def build_batch(
@@ -203,3 +216,48 @@ def build_batch(
         if not builder.append(timestamp, key, value, headers):
             raise RecordTooLarge(size=builder.size, limit=MAX_RECORD_AREA)
     return builder.build()
+
+
+def _attributes_of(codec: Codec, timestamp_type: TimestampType, *, transactional: bool, control: bool) -> int:
+    """The attributes field."""
+    bits = int(codec)
+    if timestamp_type is _LOG_APPEND_TIME:
+        bits |= LOG_APPEND_TIME_BIT
+    if transactional:
+        bits |= TRANSACTIONAL_BIT
+    if control:
+        bits |= CONTROL_BIT
+    return bits
+
+
+def seal(header: BatchHeader, area: bytes, codec: Codec, level: int | None = None) -> bytes:
+    """Return the whole batch: `header` with its length and CRC filled in, then `area` compressed."""
+    return _sign(
+        header.base_offset, header.leader_epoch, COVERED.pack(*header[_COVERED_FROM:]), area, codec, level
+    )
+
+
+def _sign(
+    base_offset: int, leader_epoch: int, signed: bytes, area: bytes, codec: Codec, level: int | None
+) -> bytes:
+    """seal() with the header fields that the CRC covers packed already."""
+    packed = area if codec is _UNCOMPRESSED else compress(codec, area, level)
+    # The CRC of the header part is continued over the records, so the two need not be joined first.
+    crc = crc32c(packed, crc32c(signed))
+    return b"".join((_head(base_offset, leader_epoch, len(packed), crc), signed, packed))
+
+
+def _sign_plain(base_offset: int, leader_epoch: int, covered: bytes) -> bytes:
+    """seal() for an uncompressed batch; `covered` is everything that the CRC covers."""
+    return _head(base_offset, leader_epoch, len(covered) - COVERED_SIZE, crc32c(covered)) + covered
+
+
+def _head(base_offset: i64, leader_epoch: i64, area_size: i64, crc: i64) -> bytes:
+    """Encode the header up to and including the CRC."""
+    head = BytesWriter()
+    write_i64_be(head, base_offset)
+    write_i32_be(head, i32(MIN_BATCH_LENGTH + area_size))
+    write_i32_be(head, i32(leader_epoch))
+    head.append(MAGIC)
+    write_i32_be(head, i32(crc if crc <= INT32_MAX else crc - _TWO_TO_32))
+    return head.getvalue()

@@ -11,10 +11,9 @@ from typing import Final
 
 import cramjam
 
-from barnabas.records.crc import ByteSource
 from barnabas.records.errors import DecompressedTooLarge, DecompressionFailed
 from barnabas.records.frames import BadFrame, Bound, lz4_bound, zstd_bound
-from barnabas.records.header import Codec
+from barnabas.records.header import ByteSource, Codec
 from barnabas.records.lz4_blocks import Scratch, unpack_lz4
 from barnabas.records.xerial import BadXerial, is_xerial, xerial_blocks
 

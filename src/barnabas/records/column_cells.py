@@ -13,8 +13,8 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le, write_i64_le
 from mypy_extensions import i16, i32, i64, u8
 
+from barnabas.records.encode import varint_size, write_varint
 from barnabas.records.errors import InvalidBatch
-from barnabas.records.varint import varint_size, write_varint
 
 NULL: Final = -1
 WORD: Final = 8

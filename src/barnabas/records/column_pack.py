@@ -11,10 +11,10 @@ from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
 from barnabas.records.column_cells import NULL, ONE_BYTE, TWO_BYTES, Area, Column, cell_size, two_bytes
-from barnabas.records.column_seal import HEADER_SIZE, INT32_MAX, Gather, Sealer, Stamp
+from barnabas.records.column_seal import Gather, Sealer, Stamp
+from barnabas.records.encode import is_out_of_range, varint_size, write_varint
 from barnabas.records.errors import InvalidBatch
-from barnabas.records.timestamp import is_out_of_range
-from barnabas.records.varint import varint_size, write_varint
+from barnabas.records.header import HEADER_SIZE, INT32_MAX
 
 # The varint of NULL.
 NULL_LENGTH: Final = 1

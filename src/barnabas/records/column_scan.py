@@ -12,14 +12,8 @@ from librt.vecs import append, vec
 from mypy_extensions import i32, i64, u8
 
 from barnabas.records.column_walk import (
-    ATTRIBUTES_AT,
-    BASE_TIMESTAMP_AT,
-    COUNT_AT,
     HEADER_AT_BITS,
     HEADER_SOURCE_SHIFT,
-    LOG_APPEND_TIME_BIT,
-    MAX_TIMESTAMP_AT,
-    NOT_PLAIN_BITS,
     SPAN_END,
     SPAN_HEADER,
     SPAN_SOURCE,
@@ -28,10 +22,18 @@ from barnabas.records.column_walk import (
     Walk,
     check_crc,
 )
+from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import CorruptBatch
-from barnabas.records.varint import BAD, read_varint
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    INT32_MAX,
+    LOG_APPEND_TIME_BIT,
+    MAX_TIMESTAMP_AT,
+    NOT_PLAIN_BITS,
+)
 
-INT32_MAX: Final = 0x7FFFFFFF
 # Arrow stores up to this many bytes inside the view itself.
 INLINE: Final = 12
 ALL_VALID: Final = 0xFF

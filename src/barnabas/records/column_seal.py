@@ -1,6 +1,6 @@
 """Write the headers and CRCs of batches made from columns (compiled).
 
-A header has two parts. The CRC is in the first COVERED_FROM bytes and does not cover them, so they are
+A header has two parts. The CRC is in the first ATTRIBUTES_AT bytes and does not cover them, so they are
 written last and separately. The rest is in the area, before the records: open_batch() writes it as if the
 first record were the only one, and end_batch() corrects it after the last one.
 """
@@ -15,19 +15,19 @@ from mypy_extensions import i16, i32, i64, u8
 from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
 from barnabas.records.column_cells import Area
-from barnabas.records.header import Codec
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    COUNT_AT,
+    COVERED_SIZE,
+    INT32_MAX,
+    LAST_OFFSET_DELTA_AT,
+    MAGIC,
+    MAX_TIMESTAMP_AT,
+    MIN_BATCH_LENGTH,
+    Codec,
+)
 
-HEADER_SIZE: Final = 61
-LENGTH_EXCLUDES: Final = 12
-COVERED_FROM: Final = 21
-# The covered part: its size without records, and the positions of its fields.
-COVERED_SIZE: Final = 40
-LAST_OFFSET_DELTA_AT: Final = 2
-MAX_TIMESTAMP_AT: Final = 14
-COUNT_AT: Final = 36
-CODEC_BITS: Final = 0x07
-MAGIC: Final = 2
-INT32_MAX: Final = 0x7FFFFFFF
 # Up to this size copying the batch once more is cheaper than joining its parts.
 SMALL: Final = 2048
 # Batches are gathered in groups of this size: a call costs about 10 us, and the result should stay in the
@@ -82,7 +82,7 @@ class Sealer:
         self.gather = gather
         self.sealed: list[bytes] = []
         self.front = BytesWriter()
-        # The start of the open batch in the text.
+        # Where the open batch would start in the text if that had all of its header.
         self.start: i64 = 0
         # Batches that are not gathered yet: bytes and records of each, and the bytes of all.
         self.sizes = vec[i64]()
@@ -93,7 +93,7 @@ class Sealer:
         """Begin a batch whose first record has the timestamp `time`."""
         out = self.area.out
         stamp = self.stamp
-        self.start = len(out)
+        self.start = len(out) - ATTRIBUTES_AT
         write_i16_be(out, i16(stamp.attributes))
         write_i32_be(out, 0)
         write_i64_be(out, time)
@@ -151,7 +151,7 @@ class Sealer:
         front = self.front
         front.truncate(0)
         write_i64_be(front, stamp.base_offset)
-        write_i32_be(front, i32(COVERED_FROM - LENGTH_EXCLUDES + size))
+        write_i32_be(front, i32(MIN_BATCH_LENGTH - COVERED_SIZE + size))
         write_i32_be(front, i32(stamp.leader_epoch))
         front.append(MAGIC)
         # The writer takes signed numbers: the same bits.

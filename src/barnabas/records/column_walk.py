@@ -14,7 +14,10 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from barnabas.base.crc32c import crc32c
+from barnabas.records.area import MIN_RECORD_SIZE
+from barnabas.records.buffers import fresh_bytes
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
+from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import (
     CorruptBatch,
     DecompressedTooLarge,
@@ -22,33 +25,26 @@ from barnabas.records.errors import (
     UnsupportedMagic,
     batch_at,
 )
-from barnabas.records.fresh_bytes import fresh_bytes
-from barnabas.records.header import Codec
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BATCH_LENGTH_AT,
+    CODEC_BITS,
+    CODECS,
+    CONTROL_BIT,
+    COUNT_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_EXCLUDES,
+    MAGIC,
+    MAGIC_AT,
+    MIN_BATCH_LENGTH,
+    NOT_PLAIN_BITS,
+    PRODUCER_ID_AT,
+    RECORDS_AT,
+    TRANSACTIONAL_BIT,
+)
 from barnabas.records.lz4_blocks import BLOCK_MAX, Scratch, only_block, unpack_block, unpack_lz4
-from barnabas.records.varint import BAD, read_varint
-
-# Positions of the batch header's fields, repeated from header.py: reading a constant of this compiled module
-# is free, a constant of an interpreted module costs a look-up.
-BATCH_LENGTH_AT: Final = 8
-LENGTH_EXCLUDES: Final = 12
-MAGIC_AT: Final = 16
-CRC_AT: Final = 17
-ATTRIBUTES_AT: Final = 21
-LAST_OFFSET_DELTA_AT: Final = 23
-BASE_TIMESTAMP_AT: Final = 27
-MAX_TIMESTAMP_AT: Final = 35
-PRODUCER_ID_AT: Final = 43
-COUNT_AT: Final = 57
-RECORDS_AT: Final = 61
-HEADER_SIZE: Final = 61
-MAGIC: Final = 2
-MIN_BATCH_LENGTH: Final = 49
-CODEC_BITS: Final = 0x07
-LOG_APPEND_TIME_BIT: Final = 0x08
-TRANSACTIONAL_BIT: Final = 0x10
-CONTROL_BIT: Final = 0x20
-# A batch with none of these bits is plain: not compressed, transactional or control.
-NOT_PLAIN_BITS: Final = CODEC_BITS | TRANSACTIONAL_BIT | CONTROL_BIT
 
 # Calling an imported function costs a look-up each time, calling a Final does not.
 crc_of: Final = crc32c
@@ -56,14 +52,10 @@ crc_of: Final = crc32c
 # Below this many bytes a copy is cheaper than a view.
 SHORT_BATCH: Final = 2048
 
-# Length, attributes, timestamp, offset, key length, value length, header count: a byte each.
-MIN_RECORD: Final = 7
 # The maximum for which base offset plus any delta fits in an i64.
 MAX_BASE_OFFSET: Final = 0x7FFFFFFFFFFFFFFF - 0x80000000
 ABORT_MARKER: Final = 0
 
-# Indexed by the codec bits: several times cheaper than calling the enum.
-CODECS: Final = tuple(Codec)
 LZ4: Final = 3
 
 # A span of records takes this many words: the source of its records, their start and end in it, and source
@@ -175,7 +167,7 @@ class Walk:
         area_source: i64 = source
         if attributes & CODEC_BITS != 0:
             area_source, start, end = self.unpack(data, view, at, end, attributes & CODEC_BITS)
-        if count * MIN_RECORD > end - start:
+        if count * MIN_RECORD_SIZE > end - start:
             if is_later:
                 check_crc(data, view, at, end)
             raise CorruptBatch(f"{count} records do not fit in {end - start} bytes", where=batch_at(at))

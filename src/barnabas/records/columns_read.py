@@ -13,6 +13,7 @@ import pyarrow as pa
 from librt.vecs import vec
 from mypy_extensions import i32, i64, u8
 
+from barnabas.records.buffers import bytes_of_view
 from barnabas.records.column_scan import Columns, null_bits, scan
 from barnabas.records.column_walk import Walk
 from barnabas.records.errors import CorruptBatch, DecompressedTooLarge
@@ -127,10 +128,10 @@ def _as_bytes(buffer: ByteSource) -> tuple[bytes, int, int]:
     """The buffer as bytes, with its start and end in them; without a copy if it is a view of bytes."""
     if isinstance(buffer, bytes):
         return buffer, 0, len(buffer)
-    if isinstance(buffer, memoryview) and isinstance(buffer.obj, bytes) and buffer.contiguous:
-        beneath = buffer.obj
-        start = pa.py_buffer(buffer).address - pa.py_buffer(beneath).address
-        return beneath, start, start + buffer.nbytes
+    found = bytes_of_view(buffer) if isinstance(buffer, memoryview) else None
+    if found is not None:
+        whole, start = found
+        return whole, start, start + memoryview(buffer).nbytes
     data = bytes(buffer)
     return data, 0, len(data)
 

@@ -1,4 +1,6 @@
-"""The 61-byte header of a record batch, read and stamped in place.
+"""The 61-byte header of a record batch (compiled): its layout, and functions to read and stamp it.
+
+Every other module takes positions, formats and attribute bits from here. Compiled modules inline numbers.
 
 Base offset, length, leader epoch and magic come before the CRC and are not covered by it, so assigning an
 offset does not change the checksum. The CRC covers everything from the attributes to the end of the batch.
@@ -7,10 +9,12 @@ offset does not change the checksum. The CRC covers everything from the attribut
 from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from barnabas.records.crc import ByteSource, crc32c_of
+from barnabas.base.crc32c import crc32c
 from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic, batch_at
+
+ByteSource: TypeAlias = bytes | bytearray | memoryview
 
 MAGIC: Final = 2
 
@@ -35,12 +39,29 @@ HEADER_SIZE: Final = RECORDS_AT
 LENGTH_EXCLUDES: Final = LEADER_EPOCH_AT
 MIN_BATCH_LENGTH: Final = HEADER_SIZE - LENGTH_EXCLUDES
 
+# The fields that the leader overwrites: base offset, length and leader epoch, before the magic.
+PREFIX: Final = Struct(">qii")
+PREFIX_SIZE: Final = MAGIC_AT
+# The fields that the CRC covers, from the attributes on, and their number of bytes.
+COVERED: Final = Struct(">hiqqqhii")
+COVERED_SIZE: Final = HEADER_SIZE - ATTRIBUTES_AT
+HEADER: Final = Struct(">qiibIhiqqqhii")
+# Producer id, producer epoch and base sequence, at PRODUCER_ID_AT.
+PRODUCER: Final = Struct(">qhi")
+# Single fields: batch length and record count; base offset and timestamps; CRC; attributes.
+INT32: Final = Struct(">i")
+INT64: Final = Struct(">q")
+CRC: Final = Struct(">I")
+_INT16: Final = Struct(">h")
+
 CODEC_BITS: Final = 0x07
 LOG_APPEND_TIME_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 DELETE_HORIZON_BIT: Final = 0x40
 KNOWN_ATTRIBUTES: Final = 0x7F
+# A batch with none of these bits is plain: not compressed, transactional or control.
+NOT_PLAIN_BITS: Final = CODEC_BITS | TRANSACTIONAL_BIT | CONTROL_BIT
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -50,12 +71,6 @@ NO_LEADER_EPOCH: Final = -1
 
 INT32_MAX: Final = 0x7FFFFFFF
 INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
-
-_HEADER: Final = Struct(">qiibIhiqqqhii")
-_LENGTH: Final = Struct(">i")
-_OFFSET: Final = Struct(">q")
-_CRC: Final = Struct(">I")
-_ATTRIBUTES: Final = Struct(">h")
 
 
 class Codec(IntEnum):
@@ -75,8 +90,8 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
-# An indexed tuple is several times cheaper than calling the enum.
-_CODECS: Final = tuple(Codec)
+# Indexed by the codec bits: several times cheaper than calling the enum.
+CODECS: Final = tuple(Codec)
 
 
 class BatchHeader(NamedTuple):
@@ -114,11 +129,11 @@ class BatchHeader(NamedTuple):
     def codec(self) -> Codec:
         """The compression codec; UnknownCodec for the three unassigned values."""
         bits = self.attributes & CODEC_BITS
-        if bits >= len(_CODECS):
+        if bits >= len(CODECS):
             raise UnknownCodec(
                 f"compression codec {bits} does not exist", where=f"batch with base offset {self.base_offset}"
             )
-        return _CODECS[bits]
+        return CODECS[bits]
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -159,7 +174,7 @@ def read_header(data: ByteSource, at: int = 0) -> BatchHeader:
     """Read the header at `at`, and nothing after its 61 bytes."""
     if len(data) - at < HEADER_SIZE:
         _refuse_short(data, at)
-    header = BatchHeader._make(_HEADER.unpack_from(data, at))
+    header = BatchHeader._make(HEADER.unpack_from(data, at))
     if header.magic != MAGIC:
         raise UnsupportedMagic(f"magic {header.magic} is not {MAGIC}", where=batch_at(at))
     if header.batch_length < MIN_BATCH_LENGTH:
@@ -209,7 +224,7 @@ def whole_batches(data: ByteSource) -> WholeBatches:
     batches = 0
     end = len(data)
     while end - at >= LENGTH_EXCLUDES:
-        length: int = _LENGTH.unpack_from(data, at + BATCH_LENGTH_AT)[0]
+        length: int = INT32.unpack_from(data, at + BATCH_LENGTH_AT)[0]
         if length < MIN_BATCH_LENGTH:
             raise CorruptBatch(
                 f"batch length {length} is below the minimum of {MIN_BATCH_LENGTH}", where=batch_at(at)
@@ -228,24 +243,34 @@ def stamp(
     base_offset: int,
     leader_epoch: int,
     log_append_time_ms: int | None = None,
+    max_timestamp: int | None = None,
 ) -> None:
     """Write the leader's fields into the batch at `at`, which must be checked already.
 
-    A log append time changes the timestamp type and the max timestamp as well, so the CRC is recomputed. The
-    records stay unchanged, because readers then take every record's timestamp from the max timestamp.
+    A log append time changes the timestamp type and the max timestamp as well; `max_timestamp` only corrects
+    the latter. Then the CRC is recomputed. The records stay unchanged: with a log append time, readers take
+    every record's timestamp from the max timestamp.
     """
-    _OFFSET.pack_into(buffer, at + BASE_OFFSET_AT, base_offset)
-    _LENGTH.pack_into(buffer, at + LEADER_EPOCH_AT, leader_epoch)
-    if log_append_time_ms is None:
+    INT64.pack_into(buffer, at + BASE_OFFSET_AT, base_offset)
+    INT32.pack_into(buffer, at + LEADER_EPOCH_AT, leader_epoch)
+    if log_append_time_ms is not None:
+        (attributes,) = _INT16.unpack_from(buffer, at + ATTRIBUTES_AT)
+        _INT16.pack_into(buffer, at + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
+        max_timestamp = log_append_time_ms
+    if max_timestamp is None:
         return
-    (attributes,) = _ATTRIBUTES.unpack_from(buffer, at + ATTRIBUTES_AT)
-    _ATTRIBUTES.pack_into(buffer, at + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
-    _OFFSET.pack_into(buffer, at + MAX_TIMESTAMP_AT, log_append_time_ms)
-    (length,) = _LENGTH.unpack_from(buffer, at + BATCH_LENGTH_AT)
+    INT64.pack_into(buffer, at + MAX_TIMESTAMP_AT, max_timestamp)
+    (length,) = INT32.unpack_from(buffer, at + BATCH_LENGTH_AT)
     crc = crc32c_of(buffer, at + ATTRIBUTES_AT, at + LENGTH_EXCLUDES + length)
-    _CRC.pack_into(buffer, at + CRC_AT, crc)
+    CRC.pack_into(buffer, at + CRC_AT, crc)
+
+
+def crc32c_of(data: ByteSource, start: int, end: int) -> int:
+    """Compute the CRC-32C of data[start:end], which a batch has from its attributes on."""
+    # A slice of bytes would copy the batch, a slice of a memoryview does not.
+    return crc32c(memoryview(data)[start:end])
 
 
 def pack_header(header: BatchHeader) -> bytes:
     """Encode `header` with its own CRC."""
-    return _HEADER.pack(*header)
+    return HEADER.pack(*header)

@@ -15,8 +15,8 @@ from librt.strings import read_i32_le, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from barnabas.records.buffers import FRESH_BYTES_MIN, fresh_bytes
 from barnabas.records.errors import DecompressionFailed
-from barnabas.records.fresh_bytes import FRESH_BYTES_MIN, fresh_bytes
 
 MAGIC: Final = 0x184D2204
 # The only block size that Kafka's clients write.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from barnabas.records.builder import seal
 from barnabas.records.encode import body_size, pack_headers, write_record
 from barnabas.records.header import (
     CODEC_BITS,
@@ -20,7 +21,6 @@ from barnabas.records.header import (
     Codec,
 )
 from barnabas.records.record import Record
-from barnabas.records.seal import seal
 
 
 def rebuild_batch(

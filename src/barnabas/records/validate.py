@@ -1,4 +1,4 @@
-"""Validate batches, at three levels.
+"""Validate batches, at three levels (compiled).
 
 check_batch() checks header and CRC of a batch from a disk or a peer. Compacted batches have gaps, so it only
 requires that the records fit. check_produced() adds the rules for producers, also from the header alone.
@@ -7,22 +7,26 @@ check_records() decompresses and walks the records, for topics whose settings de
 
 from typing import NamedTuple
 
+from mypy_extensions import i64
+
 from barnabas.records.area import MIN_RECORD_SIZE, BadRecord, check_count, record_area
 from barnabas.records.codecs import MAX_DECOMPRESSED
-from barnabas.records.crc import ByteSource, crc32c_of
+from barnabas.records.decode import RecordCursor, add_timestamps
 from barnabas.records.errors import CorruptBatch, InvalidBatch, UnknownCodec, batch_at
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     HEADER_SIZE,
+    INT64_MAX,
     KNOWN_ATTRIBUTES,
+    NO_TIMESTAMP,
     BatchHeader,
+    ByteSource,
     Codec,
     TimestampType,
+    crc32c_of,
     read_header,
 )
-from barnabas.records.timestamp import is_too_late
-from barnabas.records.walk import Walk, walk
 
 
 def check_batch(data: ByteSource, at: int = 0) -> BatchHeader:
@@ -104,6 +108,11 @@ def _broken_rule(header: BatchHeader) -> str | None:
     return _broken_producer_rule(header)
 
 
+def is_too_late(timestamp: int) -> bool:
+    """Whether a timestamp is one of the two largest i64 numbers, where deltas would overflow."""
+    return timestamp >= INT64_MAX - 1
+
+
 def _broken_producer_rule(header: BatchHeader) -> str | None:
     if header.has_producer_id:
         if header.base_sequence < 0:
@@ -128,10 +137,27 @@ def check_records(data: ByteSource, at: int = 0, *, limit: int = MAX_DECOMPRESSE
     header = read_header(data, at)
     area, start, end = record_area(data, at, header, limit=limit)
     check_count(header, end - start, at)
-    found = Walk()
+    cursor = RecordCursor()
+    cursor.start_area(area, start, end, header.count)
     try:
-        walk(area, start, end, header.count, header.base_timestamp, found)
+        return _walk(cursor, header.base_timestamp)
     except BadRecord as wrong:
-        raise CorruptBatch(str(wrong), where=f"{batch_at(at)}, record {found.seen}") from None
-    null_key = found.first_null_key
-    return RecordFacts(found.max_timestamp, found.min_timestamp, null_key if null_key >= 0 else None)
+        raise CorruptBatch(str(wrong), where=f"{batch_at(at)}, record {cursor.index}") from None
+
+
+def _walk(cursor: RecordCursor, base_timestamp: i64) -> RecordFacts:
+    latest: i64 = NO_TIMESTAMP
+    earliest: i64 = NO_TIMESTAMP
+    first_null_key: int | None = None
+    while cursor.next_record():
+        timestamp = add_timestamps(base_timestamp, cursor.time_delta)
+        if timestamp > latest:
+            latest = timestamp
+        if timestamp != NO_TIMESTAMP and (earliest == NO_TIMESTAMP or timestamp < earliest):
+            earliest = timestamp
+        if cursor.offset_delta != cursor.index:
+            raise BadRecord(f"offset delta is {cursor.offset_delta}, expected {cursor.index}")
+        if cursor.key_size < 0 and first_null_key is None:
+            first_null_key = cursor.index
+        cursor.check_headers()
+    return RecordFacts(latest, earliest, first_null_key)

@@ -7,7 +7,7 @@ the controller, catches up, and is unfenced. A single node has no shortcut.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import Tasks, keep_running, together
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import BROKER_RESOURCE, MetadataImage
-from barnabas.protocol.messages.brokers import Listener as ListenerMessage
 from barnabas.replication.replicas import Replicas, topic_config
 from barnabas.server.cluster.controllers import ControllerNode
 from barnabas.server.cluster.directory_reports import DirectoryReports
@@ -25,31 +24,21 @@ from barnabas.server.cluster.formatting import new_id
 from barnabas.server.cluster.image_follower import ImageFollower
 from barnabas.server.cluster.lifecycle import Lifecycle
 from barnabas.server.cluster.releases import check_served
-from barnabas.server.coordination.groups import Groups
+from barnabas.server.coordination.groups import GroupCoordinator
 from barnabas.server.coordination.internal_topic import InternalTopic, offsets_topic, transaction_topic
 from barnabas.server.coordination.producer_ids import ProducerIds
-from barnabas.server.coordination.transactions import Transactions
+from barnabas.server.coordination.transactions import TransactionCoordinator
 from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.handlers.controller import APIS as CONTROLLER_APIS
 from barnabas.server.handlers.table import spoken
 from barnabas.server.metrics.request_stats import RequestStats
-from barnabas.server.network.admission import (
-    NO_LIMIT,
-    Admitted,
-    ConnectionLimits,
-    DescriptorShare,
-)
 from barnabas.server.network.listener import Listener
-from barnabas.server.network.pool import ConnectionPool
-from barnabas.server.network.request_bytes import RequestBytes, limit_of
-from barnabas.server.network.response_bytes import ResponseBytes, response_limit_of
+from barnabas.server.network.listeners import Listeners
 from barnabas.server.ports import Ports
-from barnabas.server.requests.api import Context
-from barnabas.server.requests.dispatch import Dispatcher
+from barnabas.server.requests.api import Dispatcher
 from barnabas.server.services import Services
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
-from barnabas.server.settings.endpoints import Endpoint
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DirectoryOffline
@@ -73,10 +62,9 @@ class Broker:
 
     def __init__(self, settings: BrokerSettings, ports: Ports, *, cluster_id: str) -> None:
         self.settings: Final = DynamicSettings(settings)
-        self.listeners: list[Listener] = []
         self.stats: Final = RequestStats()
+        self._listeners: Final = Listeners(self.settings, ports, self.stats)
         self.descriptors: Final = ports.descriptors
-        self.response_bytes: Final = ResponseBytes(response_limit_of(ports.memory_bytes))
         self._ports = ports
         self._cluster_id = cluster_id
         self._node_id = settings.node_id
@@ -108,6 +96,15 @@ class Broker:
             lambda: -1 if self.lifecycle is None else self.lifecycle.epoch,
         )
         self.services: Final = self._make_services()
+
+    @property
+    def listeners(self) -> list[Listener]:
+        return self._listeners.all
+
+    @property
+    def addresses(self) -> list[str]:
+        """The advertised host:port of every client listener."""
+        return self._listeners.addresses
 
     # Starting
 
@@ -154,20 +151,25 @@ class Broker:
         upkeep = Upkeep(self.logs, settings.upkeep, secret=self._secret())
         self.settings.subscribe(partial(self._change_upkeep, upkeep))
         self._run(upkeep.run())
-        await self._bind(settings)
+        await self._listeners.bind(
+            settings,
+            self.services,
+            clients=Dispatcher(spoken(unstable=settings.unstable_api_versions_enable)),
+            controllers=Dispatcher(CONTROLLER_APIS),
+        )
         await self._join(settings)
         for listener in self.listeners:
             await listener.serve()
             self._keep_running("idle connections", listener.pool.run)
-        self._keep_running("response bytes", self.response_bytes.run)
+        self._keep_running("response bytes", self._listeners.response_bytes.run)
 
     async def _join(self, settings: BrokerSettings) -> None:
         await self.controller.register(
-            self._advertised(settings.advertised_controller_listeners), self._new_id()
+            self._listeners.advertised(settings.advertised_controller_listeners), self._new_id()
         )
         self.lifecycle = lifecycle = self._make_lifecycle(settings)
         await lifecycle.register(
-            self._advertised(settings.advertised_broker_listeners),
+            self._listeners.advertised(settings.advertised_broker_listeners),
             settings.initial_broker_registration_timeout_ms / 1000,
         )
         if not await self._follower.until(self._knows_us, START_TIMEOUT_S):
@@ -203,7 +205,7 @@ class Broker:
 
     def _make_services(self) -> Services:
         ports, settings = self._ports, self.settings.now
-        groups = Groups(
+        groups = GroupCoordinator(
             clock=ports.clock,
             rng=ports.rng,
             executor=ports.executor,
@@ -232,7 +234,7 @@ class Broker:
             producer_ids=ProducerIds(self.controller.call, self._node_id),
             groups=groups,
             offsets_topic=InternalTopic(self.controller.call, self.settings, self._isolated, offsets_topic),
-            transactions=Transactions(
+            transactions=TransactionCoordinator(
                 clock=ports.clock,
                 executor=ports.executor,
                 tasks=self._isolated,
@@ -280,76 +282,11 @@ class Broker:
         if is_last or failed.path == self.settings.now.metadata_log_dir:
             self._crashed(DirectoryOffline(failed.path, failed.offline or "it failed"))
 
-    # Listeners
-
-    async def _bind(self, settings: BrokerSettings) -> None:
-        self.settings.subscribe(self._limit_connections)
-        clients = Dispatcher(spoken(unstable=settings.unstable_api_versions_enable))
-        controllers = Dispatcher(CONTROLLER_APIS)
-        budget = self.descriptors
-        descriptors = DescriptorShare(NO_LIMIT if budget is None else budget.connections)
-        # All client listeners share the connection limits; all listeners share the descriptors.
-        of_clients, of_controllers = Admitted(descriptors), Admitted(descriptors)
-        # As in Kafka, brokers with a listener of their own can connect however many clients there are.
-        protected = settings.inter_broker_listener_name if len(settings.broker_listeners) > 1 else None
-        request_bytes = RequestBytes(
-            limit_of(
-                settings.queued_max_request_bytes, settings.socket_request_max_bytes, self._ports.memory_bytes
-            )
-        )
-        doors = [
-            *((endpoint, clients, of_clients) for endpoint in settings.broker_listeners),
-            *((endpoint, controllers, of_controllers) for endpoint in settings.controller_listeners),
-        ]
-        ports = [endpoint.port for endpoint, _, _ in doors if endpoint.port != 0]
-        for endpoint, dispatcher, admitted in doors:
-            pool = ConnectionPool(
-                clock=self._ports.clock,
-                limits=_limits(settings, endpoint.name),
-                request_bytes_max=settings.socket_request_max_bytes,
-                stats=self.stats,
-                context=partial(_context, self.services, endpoint.name),
-                admitted=admitted,
-                is_protected=endpoint.name == protected,
-                awake_ns=self._ports.awake_ns,
-                long_requests=self.services.long_requests,
-                request_bytes=request_bytes,
-                response_bytes=self.response_bytes,
-            )
-            listener = Listener(
-                endpoint,
-                pool,
-                dispatcher,
-                settings.socket_listen_backlog_size,
-                shares_port=ports.count(endpoint.port) > 1,
-            )
-            await listener.bind()
-            self.listeners.append(listener)
+    # Following the metadata and the settings
 
     def _change_upkeep(self, upkeep: Upkeep, settings: BrokerSettings, _changed: frozenset[str]) -> None:
         upkeep.settings = settings.upkeep
         self.logs.at_once = settings.num_recovery_threads_per_data_dir
-
-    def _limit_connections(self, settings: BrokerSettings, _changed: frozenset[str]) -> None:
-        for listener in self.listeners:
-            listener.pool.change_limits(_limits(settings, listener.endpoint.name))
-
-    def _advertised(self, endpoints: Iterable[Endpoint]) -> list[ListenerMessage]:
-        """The advertised listeners, with open hosts and ports filled in."""
-        ports = {listener.endpoint.name: listener.port for listener in self.listeners}
-        reached = [one.reached_at(hostname=self._ports.hostname, port=ports[one.name]) for one in endpoints]
-        return [
-            ListenerMessage(name=one.name, host=one.host, port=one.port, security_protocol=0)
-            for one in reached
-        ]
-
-    @property
-    def addresses(self) -> list[str]:
-        """The advertised host:port of every client listener."""
-        advertised = self._advertised(self.settings.now.advertised_broker_listeners)
-        return [f"{_bracketed(one.host)}:{one.port}" for one in advertised]
-
-    # Following the metadata
 
     async def _carry_out(self, image: MetadataImage, changes: Changes) -> None:
         if any(resource.type == BROKER_RESOURCE for resource in changes.configs_changed):
@@ -448,25 +385,3 @@ async def _taken(name: str, step: Coroutine[Any, Any, None]) -> bool:
 
 def _task_failed(error: BaseException) -> None:
     report_fault(logger, error, "task failed")
-
-
-def _limits(settings: BrokerSettings, listener: str) -> ConnectionLimits:
-    return ConnectionLimits(
-        connections_max=settings.max_connections,
-        listener_max=settings.listener_max_connections.get(listener, NO_LIMIT),
-        rate_max=settings.max_connection_creation_rate,
-        listener_rate_max=settings.listener_max_connection_creation_rate.get(listener, NO_LIMIT),
-        per_host_max=settings.max_connections_per_ip,
-        per_host_overrides=dict(settings.max_connections_per_ip_overrides),
-        idle_ms=settings.connections_max_idle_ms,
-        send_buffer_bytes=settings.socket_send_buffer_bytes,
-        receive_buffer_bytes=settings.socket_receive_buffer_bytes,
-    )
-
-
-def _context(services: Services, listener: str, client: str) -> Context:
-    return Context(services, listener=listener, client_address=client)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -23,14 +23,16 @@ from barnabas.replication.errors import (
     UnknownPartition,
     UnknownTopicId,
 )
-from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
 from barnabas.storage.errors import (
+    BatchTooLarge,
     CorruptFile,
     CorruptLog,
     DirectoryOffline,
     DiskFull,
+    InvalidTimestamp,
     LogClosed,
     LogFailed,
+    MissingKey,
     OffsetOutOfRange,
     Shortage,
 )

@@ -13,7 +13,7 @@ from typing import Final
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataResponsePartition, MetadataResponseTopic
-from barnabas.server.cluster.reach import Reach
+from barnabas.server.cluster.brokers import ReachableBrokers
 from barnabas.server.requests.slices import AT_ONCE
 
 # Rows of deleted topics remain until there are more rows than twice the number of topics plus this.
@@ -61,13 +61,13 @@ class TopicRows:
 class View:
     """The topics of one image as the clients of one listener see them."""
 
-    __slots__ = ("_all", "_listener", "_lists", "_reach", "_rows", "_style", "image")
+    __slots__ = ("_all", "_listener", "_lists", "_reachable", "_rows", "_style", "image")
 
     def __init__(self, listener: str, style: Style) -> None:
         self._listener: Final = listener
         self._style: Final = style
         self.image = EMPTY_IMAGE
-        self._reach = Reach(EMPTY_IMAGE, listener)
+        self._reachable = ReachableBrokers(EMPTY_IMAGE, listener)
         self._rows: dict[str, tuple[TopicImage, MetadataResponseTopic]] = {}
         self._all: list[MetadataResponseTopic] | None = None
         # Intern replica lists: most partitions share one of a few.
@@ -76,10 +76,10 @@ class View:
     def follow(self, image: MetadataImage) -> None:
         if image is self.image:
             return
-        if image.topics is not self.image.topics or image.brokers is not self._reach.brokers:
+        if image.topics is not self.image.topics or image.brokers is not self._reachable.brokers:
             self._all = None
-        if image.brokers is not self._reach.brokers:
-            self._reach = Reach(image, self._listener)
+        if image.brokers is not self._reachable.brokers:
+            self._reachable = ReachableBrokers(image, self._listener)
             self._forget()
         elif len(self._rows) > 2 * len(image.topics) + STALE_ROWS_MAX:
             self._forget()
@@ -111,9 +111,9 @@ class View:
                 yield
 
     def row(self, topic: TopicImage) -> MetadataResponseTopic:
-        kept = self._rows.get(topic.name)
-        if kept is not None and kept[0] is topic:
-            return kept[1]
+        cached = self._rows.get(topic.name)
+        if cached is not None and cached[0] is topic:
+            return cached[1]
         row = MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.id,
@@ -124,10 +124,10 @@ class View:
         return row
 
     def _partition(self, index: int, partition: PartitionImage) -> MetadataResponsePartition:
-        leader = self._reach.leader(partition)
+        leader = self._reachable.leader(partition)
         replicas, isr = partition.replicas, partition.isr
         if self._style is Style.LEFT_OUT:
-            alive = self._reach.alive
+            alive = self._reachable.alive
             replicas = tuple(one for one in replicas if one in alive)
             isr = tuple(one for one in isr if one in alive)
         if leader is None:
@@ -143,18 +143,18 @@ class View:
             leader_epoch=partition.leader_epoch,
             replica_nodes=self._list(replicas),
             isr_nodes=self._list(isr),
-            offline_replicas=self._list(tuple(self._reach.offline(partition))),
+            offline_replicas=self._list(tuple(self._reachable.offline(partition))),
         )
 
     def _without_leader(self, partition: PartitionImage) -> ErrorCode:
-        if self._style is Style.LISTENER_NOT_FOUND and partition.leader in self._reach.brokers:
+        if self._style is Style.LISTENER_NOT_FOUND and partition.leader in self._reachable.brokers:
             return ErrorCode.LISTENER_NOT_FOUND
         return ErrorCode.LEADER_NOT_AVAILABLE
 
     def _list(self, values: tuple[int, ...]) -> list[int]:
-        kept = self._lists.get(values)
-        if kept is None:
+        cached = self._lists.get(values)
+        if cached is None:
             if len(self._lists) >= LISTS_MAX:
                 self._lists = {}
-            kept = self._lists[values] = list(values)
-        return kept
+            cached = self._lists[values] = list(values)
+        return cached

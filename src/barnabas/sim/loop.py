@@ -12,11 +12,13 @@ little real time.
 """
 
 import asyncio
+import gc
 import heapq
 import socket
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
 from hashlib import blake2b
@@ -26,13 +28,47 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from barnabas.sim.errors import SimulationFailed, SimulationStuck, SimulationTooLong, waiting
 from barnabas.sim.executor import SimExecutor
-from barnabas.sim.garbage import collect, steady_garbage
 from barnabas.sim.network import SimNetwork
 from barnabas.sim.process import CURRENT, Failure, Process
 from barnabas.sim.selector import SimSelector
-from barnabas.sim.tasks import SimFuture, SimTask, number_of
 
 T = TypeVar("T")
+
+
+class SimTask(asyncio.Task[T]):
+    """A numbered task, so that a set of them has the same order in every run.
+
+    asyncio uses sets of tasks: a TaskGroup cancels its children in set order. An ordinary task is hashed by
+    its address, so the order would change from run to run, and a failing seed could not be replayed.
+    """
+
+    def __init__(
+        self, coro: Coroutine[Any, Any, T], *, number: int, process: Process | None, **rest: Any
+    ) -> None:
+        # First, because the constructor of a task adds it to a set.
+        self.number = number
+        self.process = process
+        super().__init__(coro, **rest)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimFuture(asyncio.Future[T]):
+    """A numbered future, for the same reason."""
+
+    def __init__(self, *, number: int, process: Process | None, loop: asyncio.AbstractEventLoop) -> None:
+        self.number = number
+        self.process = process
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+def number_of(task: asyncio.Task[Any]) -> int:
+    return task.number if isinstance(task, SimTask) else -1
+
 
 TURNS_MAX: Final = 2_000_000
 # Maximum virtual time of a run.
@@ -101,7 +137,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         if self.turns > self.turns_max:
             raise SimulationTooLong(f"limit of {self.turns_max} loop iterations exceeded {self._waiting()}")
         if self.turns % COLLECT_TURNS == 0:
-            collect()
+            gc.collect()
         if seconds is None:
             raise SimulationStuck(f"deadlock: no event is scheduled {self._waiting()}")
         self._pass_to(self._now_ns + round(seconds * 1_000_000_000))
@@ -313,13 +349,13 @@ class SimLoop(asyncio.SelectorEventLoop):
             try:
                 result = super().run_until_complete(future)
             except BaseException as error:
-                collect()
+                gc.collect()
                 for text, _ in self._unretrieved:
                     error.add_note(f"also not retrieved: {text}")
                 self._unretrieved.clear()
                 raise
             # Collecting forgotten tasks reports their errors.
-            collect()
+            gc.collect()
         if self._unretrieved:
             raise self._failure()
         return result
@@ -457,3 +493,23 @@ def _process_of(context: dict[str, Any]) -> Process | None:
         return _owner(handle._context)
     about = context.get("task") or context.get("future")
     return about.process if isinstance(about, (SimTask, SimFuture)) else CURRENT.get()
+
+
+@contextmanager
+def steady_garbage() -> Iterator[None]:
+    """Collect only when gc.collect() is called, and only objects created inside.
+
+    A collection has effects: a forgotten task reports its error, a forgotten stream closes its connection.
+    Python collects depending on all allocations since the start of the process, so a run would depend on
+    earlier tests. Here the run itself determines the times.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    # Existing objects are irrelevant for this run, and would slow down every collection.
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()

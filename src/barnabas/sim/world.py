@@ -9,6 +9,7 @@ The real broker runs in it unchanged:
 Errors carry the seed and a command that replays the run.
 """
 
+import gc
 import logging
 import os
 import sys
@@ -25,7 +26,6 @@ from barnabas.sim.clock import SimClock
 from barnabas.sim.disk import SimDisk
 from barnabas.sim.errors import SimulationFailed
 from barnabas.sim.faults.holds import Holds
-from barnabas.sim.garbage import collect
 from barnabas.sim.history import History
 from barnabas.sim.loop import SimLoop
 from barnabas.sim.node import Node
@@ -130,7 +130,7 @@ class World:
             for process in self.graves:
                 process.forget()
             self.graves.clear()
-            collect()
+            gc.collect()
 
     def __enter__(self) -> "World":
         return self

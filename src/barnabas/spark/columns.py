@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from barnabas.base.ids import TopicPartition
-from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.values import BadOption
 
 Array: TypeAlias = "pa.Array[Any]"
 

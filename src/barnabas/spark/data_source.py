@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from barnabas.base.errors import BarnabasError
 from barnabas.spark import columns
-from barnabas.spark.failing import message_first
+from barnabas.spark.failures import message_first
 from barnabas.spark.options.sink import SinkOptions, sink_options
 from barnabas.spark.options.source import batch_options, stream_options
 from barnabas.spark.options.values import Values
@@ -62,13 +62,13 @@ class BarnabasDataSource(DataSource):
 
     @message_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        from barnabas.spark.sink.promises import batch_writer
+        from barnabas.spark.sink.writers import batch_writer
 
         return batch_writer(self._sink_options(schema, overwrite))
 
     @message_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        from barnabas.spark.sink.promises import stream_writer
+        from barnabas.spark.sink.writers import stream_writer
 
         # Spark sets overwrite for output mode complete; as with its own sink, the whole result is appended.
         return stream_writer(self._sink_options(schema, overwrite=False))

@@ -2,7 +2,7 @@
 
 A running query tolerates broker restarts for as long as the client's own timeouts allow. Brokers that were
 never reached are most often a wrong address, which the user should learn soon. source/cluster.py makes the
-first contact for the source, sink/reaching.py for the sink.
+first contact for the source, sink/availability.py for the sink.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from barnabas.base.errors import BarnabasError
 from barnabas.client.errors import BrokerUnavailable, ClientError, ConnectionLost, RequestTimedOut
 from barnabas.client.settings import join_address, split_address
-from barnabas.spark.options.contact import CONNECT_TIMEOUT
+from barnabas.spark.options.client_settings import CONNECT_TIMEOUT
 
 
 class NotReached(BarnabasError):

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from barnabas.base.settings import InvalidSetting, format_value, parse_settings
+from barnabas.base.settings import InvalidSetting, parse_settings
 from barnabas.storage.topic_settings import (
     COMPACT,
     DELETE,
@@ -34,11 +34,6 @@ class LogConfig(TopicSettings):
         config = cls(**parse_settings(SETTINGS, overrides, broker))
         _check_together(config)
         return _shared.setdefault(config._values(), config)
-
-    def to_strings(self) -> dict[str, str]:
-        """Every setting by its Kafka name, formatted as Kafka does."""
-        shown = {name: format_value(getattr(self, one.attribute)) for name, one in SETTINGS.items()}
-        return {name: value for name, value in shown.items() if value is not None}
 
     @property
     def compacts(self) -> bool:

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from barnabas.records.fresh_bytes import FRESH_BYTES_MIN, fresh_bytes
-from barnabas.storage.errors import is_shortage
+from barnabas.records.buffers import FRESH_BYTES_MIN, fresh_bytes
 from barnabas.storage.files import Buffer, Entry, File, NotCached
 from barnabas.storage.open_files import Directory, OpenFiles
+from barnabas.storage.shortage import is_shortage
 
 OPEN_FILES_MAX: Final = 4096
 

@@ -4,18 +4,11 @@ Code that meets an OSError does not wrap it: LogManager decides whether the log,
 offline, because only it knows what else is on that disk.
 """
 
-from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
-from typing import Final
+from errno import EDQUOT, ENOSPC
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
-
-# No descriptor or no memory left: temporary, and not a fault of the disk.
-_SHORTAGE: Final = frozenset((EMFILE, ENFILE, ENOMEM))
-
-
-def is_shortage(error: OSError) -> bool:
-    return error.errno in _SHORTAGE
+from barnabas.records.header import NO_TIMESTAMP
 
 
 def is_full(error: OSError) -> bool:
@@ -108,3 +101,42 @@ class LogExists(StorageError):
 
     def __init__(self, tp: TopicPartition, first: str, second: str) -> None:
         super().__init__(f"partition {tp} has a log in {first} and another in {second}")
+
+
+# Batches that are valid in themselves but break a setting of the topic
+
+
+class BatchTooLarge(StorageError):
+    """The batch exceeds the limit of the topic, or does not fit into a segment."""
+
+    def __init__(self, *, size: int, limit: int, setting: str) -> None:
+        super().__init__(f"batch size {size} exceeds the limit of {limit} bytes ({setting})")
+        self.size = size
+        self.limit = limit
+
+
+class InvalidTimestamp(StorageError):
+    """The timestamp is too far from the broker's clock; [earliest, latest] is allowed."""
+
+    def __init__(self, *, timestamp: int, now_ms: int, before_ms: int, after_ms: int) -> None:
+        is_early = timestamp < now_ms
+        setting = "message.timestamp.before.max.ms" if is_early else "message.timestamp.after.max.ms"
+        limit = before_ms if is_early else after_ms
+        super().__init__(
+            f"timestamp {timestamp} is {abs(now_ms - timestamp)} ms {'behind' if is_early else 'ahead of'} "
+            f"the broker's clock, the limit is {limit} ms ({setting})"
+        )
+        self.timestamp = timestamp
+        self.earliest = now_ms - before_ms
+        self.latest = now_ms + after_ms
+
+    def allows(self, timestamp: int) -> bool:
+        return timestamp == NO_TIMESTAMP or self.earliest <= timestamp <= self.latest
+
+
+class MissingKey(StorageError):
+    """A compacted topic cannot keep a record without a key."""
+
+    def __init__(self, *, record: int) -> None:
+        super().__init__(f"record {record} of the batch has no key, but the topic is compacted")
+        self.record = record

@@ -9,33 +9,45 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from struct import Struct
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from barnabas.base.checksum import Checksums
 from barnabas.base.crc32c import crc32c
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.records.header import stamp
-from barnabas.storage.append_errors import BatchTooLarge
+from barnabas.records.header import LENGTH_EXCLUDES, PREFIX, PREFIX_SIZE, stamp
 from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
-from barnabas.storage.errors import CorruptLog, LogClosed, OffsetOutOfRange, StorageError, UnexpectedOffset
+from barnabas.storage.errors import (
+    BatchTooLarge,
+    CorruptLog,
+    LogClosed,
+    OffsetOutOfRange,
+    StorageError,
+    UnexpectedOffset,
+)
 from barnabas.storage.files import Buffer, FileRange, FileSystem, NotCached
-from barnabas.storage.intake import Rules, take_own, take_produced, take_replicated
+from barnabas.storage.intake import (
+    OVERLAP_BYTES,
+    Batch,
+    PendingChecksum,
+    Rules,
+    explain,
+    take_own,
+    take_produced,
+    take_replicated,
+)
 from barnabas.storage.names import LOG, SNAPSHOT, file_name
 from barnabas.storage.producers.snapshot import write_snapshot
 from barnabas.storage.producers.table import Origin, Producers, Verification
 from barnabas.storage.segment.aborted import AbortedIndex
-from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.marker import Marker, complete_transaction, read_marker
 from barnabas.storage.segment.segment import Found, Segment
 from barnabas.storage.segment.txn_index import AbortedTxn
 
-# Base offset, length and leader epoch: the header fields that the leader overwrites.
-PREFIX: Final = Struct(">qii")
-PREFIX_SIZE: Final = 16
 OFFSET_SPAN_MAX: Final[i64] = 0x7FFFFFFF
+_CLIENT: Final = Origin.CLIENT
 # A read returns ranges of at most this many segments.
 _RANGES_MAX: Final = 16
 
@@ -210,16 +222,23 @@ class Log:
         verification: Verification | None = None,
         must_verify: bool = False,
         transaction_version: i64 = 0,
+        start: i64 = -1,
+        checksums: Checksums | None = None,
     ) -> Appended:
         """Check, stamp and write batches from a producer, a coordinator or the quorum's leader.
 
-        A client sends one batch. The others may write several at once, and the result spans all of them; if
-        one cannot be written, those before it stay in the log. With `must_verify`, a transaction's first
-        batch needs a `verification`. `transaction_version` is that of a marker.
+        A client sends one batch; `start` is its position in the bytes object that it is a view of, if known,
+        and `checksums` computes the CRC of a large one. The others may write several at once, and the result
+        spans all of them; if one cannot be written, those before it stay in the log. With `must_verify`, a
+        transaction's first batch needs a `verification`. `transaction_version` is that of a marker.
         """
         self.check_open()
-        if origin == Origin.CLIENT:
-            batch = take_produced(data, self.rules, now_ms)
+        if origin == _CLIENT:
+            if checksums is not None and len(data) >= OVERLAP_BYTES and not self.rules.log_append_time:
+                return self._append_overlapped(
+                    data, start, checksums, leader_epoch, now_ms, verification, must_verify
+                )
+            batch = take_produced(data, self.rules, now_ms, start)
             return self._append_one(data, batch, leader_epoch, now_ms, origin, verification, must_verify)
         batch = take_own(data, 0)
         at = batch.size
@@ -240,6 +259,29 @@ class Log:
             )
         return Appended(first, self.end_offset - 1)
 
+    def _append_overlapped(
+        self,
+        data: Buffer,
+        start: i64,
+        checksums: Checksums,
+        leader_epoch: i64,
+        now_ms: i64,
+        verification: Verification | None,
+        must_verify: bool,
+    ) -> Appended:
+        """Write a client's large batch while a thread computes its CRC; commit it only if the CRC matches."""
+        checksum = PendingChecksum(checksums, data)
+        try:
+            batch = take_produced(data, self.rules, now_ms, start, crc_follows=True)
+            checksum.expected = batch.crc
+            return self._append_one(
+                data, batch, leader_epoch, now_ms, _CLIENT, verification, must_verify, 0, checksum
+            )
+        finally:
+            # A wrong CRC is reported before errors that it may have caused.
+            if not checksum.matches():
+                explain(data)
+
     def _append_one(
         self,
         data: Buffer,
@@ -250,6 +292,7 @@ class Log:
         verification: Verification | None,
         must_verify: bool,
         transaction_version: i64 = 0,
+        checksum: PendingChecksum | None = None,
     ) -> Appended:
         marker: Marker | None = None
         if batch.producer_id >= 0:
@@ -264,7 +307,7 @@ class Log:
                         transaction_version,
                     )
             else:
-                duplicate = self.producers.check_batch(batch, origin, verification, must_verify)
+                duplicate = self.producers.check(batch, origin, verification, must_verify)
                 if duplicate is not None:
                     return Appended(duplicate.base_offset, duplicate.last_offset, duplicate.timestamp, True)
         base = self.end_offset
@@ -277,16 +320,28 @@ class Log:
             stamp(copy, 0, base_offset=base, leader_epoch=leader_epoch, log_append_time_ms=now_ms)
             batch.max_timestamp = now_ms
             parts = [copy]
+        elif batch.is_corrected:
+            copy = bytearray(data)
+            stamp(copy, 0, base_offset=base, leader_epoch=leader_epoch, max_timestamp=batch.max_timestamp)
+            parts = [copy]
         elif batch.base_offset == base and batch.leader_epoch == leader_epoch:
             # A coordinator has built it with the right offset and epoch.
             parts = [data]
         else:
-            parts = [PREFIX.pack(base, batch.size - 12, leader_epoch), memoryview(data)[PREFIX_SIZE:]]
-        segment = self.segment_for(batch.size, last, batch.max_timestamp, now_ms)
-        segment.append(parts, batch.size, last, batch.max_timestamp, self.interval)
+            parts = [
+                PREFIX.pack(base, batch.size - LENGTH_EXCLUDES, leader_epoch),
+                memoryview(data)[PREFIX_SIZE:],
+            ]
+        segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
+        segment.write(parts, batch.max_timestamp)
+        if checksum is not None and not checksum.matches():
+            # The next batch overwrites it.
+            segment.discard()
+            explain(data)
+        segment.commit(batch.size, last, batch.max_timestamp, self.interval)
         if batch.max_timestamp < 0:
             segment.modified_ms = now_ms
-        self.appended(batch, marker, base, leader_epoch)
+        self._appended(batch, marker, base, leader_epoch)
         return Appended(base, last, append_time)
 
     def append_as_follower(self, data: Buffer, now_ms: i64) -> None:
@@ -305,14 +360,14 @@ class Log:
             marker: Marker | None = None
             if batch.producer_id >= 0 and batch.is_control():
                 marker = read_marker(part)
-            segment = self.segment_for(batch.size, last, batch.max_timestamp, now_ms)
+            segment = self._segment_for(batch.size, last, batch.max_timestamp, now_ms)
             segment.append([part], batch.size, last, batch.max_timestamp, self.interval)
             if batch.max_timestamp < 0:
                 segment.modified_ms = now_ms
-            self.appended(batch, marker, batch.base_offset, batch.leader_epoch)
+            self._appended(batch, marker, batch.base_offset, batch.leader_epoch)
             at += batch.size
 
-    def appended(self, batch: Batch, marker: Marker | None, base: i64, leader_epoch: i64) -> None:
+    def _appended(self, batch: Batch, marker: Marker | None, base: i64, leader_epoch: i64) -> None:
         """Update the state for a batch that was written. This cannot fail."""
         self.end_offset = base + batch.last_delta + 1
         if leader_epoch != self.last_epoch and leader_epoch >= 0:
@@ -320,7 +375,7 @@ class Log:
                 self.epochs_changed = True
             self.last_epoch = leader_epoch
         if marker is None:
-            self.producers.batch_appended(batch, base)
+            self.producers.appended(batch, base)
         else:
             ended = complete_transaction(self.producers, batch, marker, base)
             if ended is not None:
@@ -331,7 +386,7 @@ class Log:
 
     # Roll
 
-    def segment_for(self, size: i64, last_offset: i64, max_timestamp: i64, now_ms: i64) -> Segment:
+    def _segment_for(self, size: i64, last_offset: i64, max_timestamp: i64, now_ms: i64) -> Segment:
         """The segment for the next batch: the active one, or a new one after a roll."""
         segment = self.active
         if size > self.segment_bytes:

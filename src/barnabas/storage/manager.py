@@ -12,10 +12,9 @@ from functools import partial
 from typing import Final
 
 from barnabas.base.clock import Clock
-from barnabas.base.coalesce import Coalesced
 from barnabas.base.executor import Executor
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.base.tasks import together
+from barnabas.base.tasks import Coalesced, together
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.log_directory import LogDirectory, open_directory
 from barnabas.storage.directory.meta_properties import check_together
@@ -32,16 +31,15 @@ from barnabas.storage.errors import (
     Shortage,
     StorageError,
     is_full,
-    is_shortage,
 )
 from barnabas.storage.files import FileSystem
 from barnabas.storage.flush import close, flush
 from barnabas.storage.loading import Configs, Loader, OpenReport, Progress
 from barnabas.storage.log import Log
 from barnabas.storage.names import directory_name
-from barnabas.storage.patience import PatientExecutor
 from barnabas.storage.recovery import Opened, open_log
 from barnabas.storage.removal import remove_directory
+from barnabas.storage.shortage import RetryingExecutor, is_shortage
 from barnabas.storage.truncation import truncate
 
 logger = logging.getLogger(__name__)
@@ -96,7 +94,7 @@ class LogManager:
         self.clean_offsets: dict[TopicPartition, int] = {}
         # The recovery points on the disk, which a restart after a power loss would read.
         self.written_points: dict[TopicPartition, int] = {}
-        self._patient: Final = PatientExecutor(executor)
+        self._retrying: Final = RetryingExecutor(executor)
         # Directories that could not be opened, and why. Their contents are unknown.
         self._unopened: dict[str, str] = {}
         self._recovery_writers: dict[str, Coalesced] = {}
@@ -349,7 +347,7 @@ class LogManager:
                 await self.write_checkpoints(directory)
                 await self.write_clean_offsets(directory)
             # Retry on a shortage of descriptors: the metadata says that this broker has the partition.
-            log = await self._patient.run(partial(self._create, directory, tp, topic_id, config))
+            log = await self._retrying.run(partial(self._create, directory, tp, topic_id, config))
             await self._name_syncs[directory.path].run()
         except BaseException as error:
             del self._homes[tp]
@@ -431,7 +429,7 @@ class LogManager:
         try:
             # Let a running flush finish: it finds its files by name.
             async with log.turn() if log is not None else nullcontext():
-                await self._patient.run(partial(self.fs.rename, old, new))
+                await self._retrying.run(partial(self.fs.rename, old, new))
                 await self._name_syncs[directory.path].run()
         except FileNotFoundError:
             # Another process has already removed it.
@@ -452,7 +450,7 @@ class LogManager:
         return new
 
     async def _sync_names(self, path: str) -> None:
-        await self._patient.run(partial(self.fs.sync_directory, path))
+        await self._retrying.run(partial(self.fs.sync_directory, path))
 
     async def remove_doomed(self) -> None:
         """Remove the directories of deleted partitions whose delay is over."""

@@ -12,13 +12,13 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.errors import CorruptFile, CorruptLog
 from barnabas.storage.files import FileSystem, write_atomically
+from barnabas.storage.intake import Batch
 from barnabas.storage.listing import Listing
 from barnabas.storage.log import OFFSET_SPAN_MAX
 from barnabas.storage.names import LOG, SNAPSHOT, file_name
 from barnabas.storage.producers.snapshot import read_snapshot, write_snapshot
 from barnabas.storage.producers.table import Producers
 from barnabas.storage.segment.aborted import write_aborted
-from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.replay import BadBatch, BatchReader, Replay
 from barnabas.storage.segment.segment import Segment
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, Value, any_of, at_least, between, exactly, list_of, one_of
-from barnabas.base.setting_support import nothing_to_tune, unsupported
-from barnabas.base.settings import SettingType, Synonym, setting, settings_of
+from barnabas.base.settings import SettingType, Synonym, nothing_to_tune, setting, settings_of, unsupported
 
 BOOLEAN: Final = SettingType.BOOLEAN
 STRING: Final = SettingType.STRING
@@ -69,7 +68,7 @@ class TopicSettings:
         "cleanup.policy",
         LIST,
         (DELETE,),
-        "What happens to old records: delete removes segments, compact keeps the last of every key, an empty "
+        "Treatment of old records: delete removes segments, compact keeps the last of every key, an empty "
         "list keeps all.",
         rule=list_of(COMPACT, DELETE),
         synonyms=_same("log.cleanup.policy", LIST),

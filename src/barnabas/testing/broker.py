@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from barnabas.testing.errors import BrokerDied, BrokerStopped, StartedElsewhere
 from barnabas.testing.node_thread import CALL_TIMEOUT_S, START_TIMEOUT_S, STOP_TIMEOUT_S, NodeThread
 from barnabas.testing.places import Storage, given_place, temporary_place
-from barnabas.testing.plans import Plan, TopicPlan
-from barnabas.testing.settings import as_text, given_settings
+from barnabas.testing.settings import Plan, TopicPlan, as_text, given_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

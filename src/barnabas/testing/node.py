@@ -1,14 +1,16 @@
 """Create a broker in the running event loop, and create or delete topics for tests.
 
-Like cli/serve.py without the process-wide parts: no signal handlers, no settings of the allocator and the
-garbage collector, no configuration of logging. Blocking work runs inline instead of in threads: there is no
-disk to wait for, and the event loop has its own thread. So there are no further threads to start or to join.
+Like cli/serving/serve.py without the process-wide parts: no signal handlers, no settings of the allocator and
+the garbage collector, no configuration of logging. Blocking work runs inline instead of in threads: there is
+no disk to wait for, and the event loop has its own thread. So there are no further threads to start or to
+join.
 
 This module imports the server. Only the thread of a broker imports it, so that the caller does not wait for
 the import.
 """
 
 import asyncio
+import os
 import random
 import resource
 from collections.abc import Callable, Iterable
@@ -32,10 +34,8 @@ from barnabas.server.cluster.formatting import format_storage, new_cluster_id, r
 from barnabas.server.ports import Ports
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.storage.directory.meta_properties import check_owner
-from barnabas.storage.disk import OPEN_FILES_MAX, DiskFileSystem
-from barnabas.testing.plans import Plan, TopicPlan
-from barnabas.testing.settings import HOST, broker_properties
-from barnabas.testing.unsynced import UnsyncedFileSystem
+from barnabas.storage.disk import OPEN_FILES_MAX, Descriptor, DiskFile, DiskFileSystem
+from barnabas.testing.settings import HOST, Plan, TopicPlan, broker_properties
 
 # A broker may use 1/OPEN_FILES_SHARE of the process' descriptors for files; other code needs the rest.
 OPEN_FILES_SHARE: Final = 8
@@ -125,3 +125,31 @@ def _check(code: int, about: str, message: str | None) -> None:
         from barnabas.client.errors import refused
 
         raise refused(code, about=about, message=message)
+
+
+_MODE: Final = 0o600
+
+
+class UnsyncedFile(DiskFile):
+    """A file that need not survive a power loss."""
+
+    __slots__ = ()
+
+    def sync(self) -> None:
+        # Syncing a closed file is still an error.
+        self.fileno()
+
+
+class UnsyncedFileSystem(DiskFileSystem):
+    """A file system without fsync, for data that is removed when the broker ends.
+
+    Unsynced bytes are in the page cache, where every process reads them; only a power loss would lose them.
+    One start and stop request 38 syncs, which take most of their time on a busy disk.
+    """
+
+    def sync_directory(self, path: str) -> None:
+        # A missing directory is still an error.
+        os.stat(path or ".")
+
+    def _file(self, path: str, flags: int) -> DiskFile:
+        return UnsyncedFile(self._open_files, path, Descriptor(os.open(path, flags, _MODE)))

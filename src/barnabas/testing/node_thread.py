@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from barnabas.testing.errors import BrokerDied, BrokerStopped, BrokerStuck, note_log
 from barnabas.testing.log_tail import TAILS, new_tail
 from barnabas.testing.places import Place
-from barnabas.testing.plans import Plan
+from barnabas.testing.settings import Plan
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

@@ -1,9 +1,14 @@
-"""The settings of a broker inside a test: a mapping with Kafka's names, or keywords with underscores."""
+"""The settings of a broker inside a test, and what to start.
+
+Settings are given as a mapping with Kafka's names, or as keywords with underscores. Plans are passed from the
+user's thread to the broker's.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from barnabas.base.settings import InvalidSetting
+from barnabas.base.values import value
 
 HOST: Final = "127.0.0.1"
 NODE_ID: Final = "1"
@@ -25,9 +30,9 @@ DECIDED: Final = {
 def given_settings(settings: Mapping[str, object] | None, named: Mapping[str, object]) -> dict[str, str]:
     """Merge both forms, as text. InvalidSetting if a setting cannot be given, or is given twice."""
     given: dict[str, str] = {}
-    dotted = {name.replace("_", "."): value for name, value in named.items()}
-    for name, value in [*(settings or {}).items(), *dotted.items()]:
-        text = as_text(value)
+    dotted = {name.replace("_", "."): given_value for name, given_value in named.items()}
+    for name, given_value in [*(settings or {}).items(), *dotted.items()]:
+        text = as_text(given_value)
         if name in DECIDED:
             raise InvalidSetting(name, text, f"cannot be set here: {DECIDED[name]}")
         if name in given:
@@ -68,3 +73,23 @@ def broker_properties(given: Mapping[str, str], *, port: int, directory: str) ->
         "controlled.shutdown.enable": "false",
         **given,
     }
+
+
+@value
+class TopicPlan:
+    """A topic to create. `partitions` defaults to num.partitions."""
+
+    name: str
+    partitions: int | None
+    settings: Mapping[str, str]
+
+
+@value
+class Plan:
+    """A broker to start. Port 0 means any free port."""
+
+    settings: Mapping[str, str]
+    directory: str
+    is_temporary: bool
+    port: int
+    topics: tuple[TopicPlan, ...]

@@ -6,9 +6,16 @@ from typing import Any
 
 from barnabas.base.errors import BarnabasError
 from barnabas.records.builder import NewRecord, build_batch
-from barnabas.records.crc import crc32c_of
 from barnabas.records.decode import decode_batch
-from barnabas.records.header import ATTRIBUTES_AT, CRC_AT, HEADER_SIZE, LENGTH_EXCLUDES, Codec, read_header
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    LENGTH_EXCLUDES,
+    Codec,
+    crc32c_of,
+    read_header,
+)
 
 # Longer values are told by their size: the recording stays small.
 VALUE_SHOWN_MAX = 40

@@ -140,7 +140,7 @@ DIFFERENCES: Final = (
         "may fail",
         "skipped by every task",
         "its tasks share a consumer, ours do not",
-        shown_by="interop/spark/test_odd_logs_beside.py::test_what_is_gone_is_left_out_by_all_tasks_that_share_it",
+        shown_by="interop/spark/test_odd_logs_beside.py::test_deleted_records_are_skipped_by_all_tasks_of_a_partition",
     ),
     Difference(
         "a schema of the user (`.schema(...)`)",
@@ -169,7 +169,7 @@ DIFFERENCES: Final = (
         "appends",
         "refused",
         "Spark supports `append` and `overwrite` only for sinks in Python",
-        shown_by="interop/spark/test_sink_beside.py::test_ours_differs_where_it_means_to",
+        shown_by="interop/spark/test_sink_beside.py::test_our_sink_differs_only_as_documented",
     ),
     Difference(
         "output mode `update`",
@@ -185,7 +185,7 @@ DIFFERENCES: Final = (
         "the error names the type that is expected",
         ("sink: headers in capitals",),
         shown_by="interop/spark/test_sink_beside.py"
-        "::test_only_theirs_takes_headers_whose_fields_are_written_otherwise",
+        "::test_only_spark_sql_kafka_accepts_other_names_of_header_fields",
     ),
     Difference(
         "option `includeHeaders` of the sink, neither `true` nor `false`",
@@ -193,7 +193,7 @@ DIFFERENCES: Final = (
         "refused",
         "it is a mistake, although the option has no effect",
         ("sink: includeHeaders=perhaps",),
-        shown_by="interop/spark/test_sink_beside.py::test_ours_differs_where_it_means_to",
+        shown_by="interop/spark/test_sink_beside.py::test_our_sink_differs_only_as_documented",
     ),
 )
 

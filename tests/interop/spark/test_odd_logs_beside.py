@@ -87,7 +87,7 @@ def offsets(start: int | None, end: int | None) -> dict[str, str]:
     ],
     ids=str,
 )
-def test_what_is_gone_fails_a_query_or_is_left_out(
+def test_deleted_records_fail_a_query_or_are_skipped(
     spark: SparkSession, address: str, aged: str, given: dict[str, str], rows: int | None
 ) -> None:
     found = both(spark, address, aged, {"kafkaConsumer.pollTimeoutMs": "5000", **given})
@@ -95,7 +95,7 @@ def test_what_is_gone_fails_a_query_or_is_left_out(
     assert (None if isinstance(found, Refused) else len(found)) == rows, found
 
 
-def test_what_is_gone_is_left_out_by_all_tasks_that_share_it(
+def test_deleted_records_are_skipped_by_all_tasks_of_a_partition(
     spark: SparkSession, address: str, aged: str
 ) -> None:
     """Spark's own may fail: the first of its tasks that misses something lets others have its consumer."""
@@ -170,7 +170,7 @@ def payments(address: str) -> Iterator[str]:
     ],
     ids=str,
 )
-def test_transactions_are_read_alike(
+def test_transactions_are_read_identically(
     spark: SparkSession, address: str, payments: str, given: dict[str, str], rows: int | None
 ) -> None:
     found = both(spark, address, payments, given)
@@ -217,7 +217,7 @@ def test_gaps_of_compaction_are_no_loss(spark: SparkSession, address: str) -> No
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_every_codec_is_read_alike(spark: SparkSession, address: str, codec: str) -> None:
+def test_every_codec_is_read_identically(spark: SparkSession, address: str, codec: str) -> None:
     name = new_topic(address, f"codec-{codec}")
     with Producer(bootstrap_servers=address, compression_type=codec, linger_ms=50) as producer:
         for number in range(500):

@@ -66,7 +66,7 @@ def test_the_same_rows_are_read(spark: SparkSession, kafka: str, codec: str, giv
 
 
 @each_promise
-def test_a_batch_that_comes_again_is_there_as_often_as_promised(
+def test_a_replayed_batch_respects_the_delivery_guarantee(
     spark: SparkSession, kafka: str, tmp_path: Path, options: dict[str, str], times: int
 ) -> None:
     check_a_batch_that_comes_again(Copy(spark, kafka, tmp_path, options), times)
@@ -86,7 +86,7 @@ def test_progress_is_committed_to_a_group(spark: SparkSession, kafka: str, tmp_p
     }
 
 
-def test_what_has_aged_out_is_told(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+def test_records_removed_by_retention_are_reported(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
     clicks = Copy(spark, kafka, tmp_path, {})
     clicks.send(20)
     clicks.run()
@@ -103,7 +103,7 @@ def test_what_has_aged_out_is_told(spark: SparkSession, kafka: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["subscribe", "assign", "subscribePattern"])
-def test_a_stream_goes_on_without_a_topic_and_reads_it_when_it_is_there_again(kafka: str, kind: str) -> None:
+def test_a_stream_continues_without_a_deleted_topic_until_it_is_recreated(kafka: str, kind: str) -> None:
     topics = Topics(kafka)
     topics.make("a", "b", records=5)
     with stream(kafka, **topics.choice(kind, "a", "b")) as query:

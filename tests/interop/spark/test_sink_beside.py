@@ -251,7 +251,7 @@ ON_PURPOSE = [
 
 
 @pytest.mark.parametrize("case", ON_PURPOSE, ids=lambda case: case.name.replace(" ", "-"))
-def test_ours_differs_where_it_means_to(spark: SparkSession, address: str, case: Different) -> None:
+def test_our_sink_differs_only_as_documented(spark: SparkSession, address: str, case: Different) -> None:
     frame = spark.range(1).selectExpr(*VALUE)
 
     found = {kind: write(frame, kind, address, new_topic(address), case.options) for kind in (THEIRS, OURS)}
@@ -260,9 +260,7 @@ def test_ours_differs_where_it_means_to(spark: SparkSession, address: str, case:
     assert taken == {kind for kind in (THEIRS, OURS) if kind in case.takes}, (case.why, found)
 
 
-def test_only_theirs_takes_headers_whose_fields_are_written_otherwise(
-    spark: SparkSession, address: str
-) -> None:
+def test_only_spark_sql_kafka_accepts_other_names_of_header_fields(spark: SparkSession, address: str) -> None:
     """Ours names the type that it wants instead."""
     headers = "array(struct('a' as Key, cast('x' as binary) as VALUE)) as headers"
     frame = spark.range(1).selectExpr("'v' as value", headers)

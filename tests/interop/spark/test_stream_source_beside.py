@@ -114,7 +114,7 @@ def sizes_of(batches: list[list[Seen]]) -> list[int]:
     ],
     ids=str,
 )
-def test_a_limit_is_shared_alike(
+def test_a_limit_is_distributed_identically(
     address: str, pair: Make, sizes: tuple[int, ...], most: int, batches: list[int] | None
 ) -> None:
     topic = Topic(address, *sizes)
@@ -205,7 +205,7 @@ BOTH_PARTITIONS = '{"TOPIC":{"0":%s,"1":%s}}'
     ],
     ids=lambda start: str(start.options),
 )
-def test_a_query_starts_in_the_same_place_and_goes_on(
+def test_a_query_starts_and_resumes_at_the_same_offsets(
     address: str, spark: SparkSession, tmp_path: Path, start: Start
 ) -> None:
     topic = Topic(address, 30, 3)
@@ -290,7 +290,7 @@ def test_new_topics_of_a_pattern_are_read_from_their_beginning(address: str, pai
     assert sizes_of(query.run()) == [7]
 
 
-def test_what_is_gone_fails_both_or_is_left_out(address: str, pair: Make) -> None:
+def test_deleted_records_fail_both_queries_or_are_skipped(address: str, pair: Make) -> None:
     topic = Topic(address, 10)
     query = pair(topic, startingOffsets="earliest")
     query.run()
@@ -355,7 +355,7 @@ def payments(address: str) -> Iterator[Topic]:
 
 
 @pytest.mark.parametrize(("level", "rows"), [("read_committed", 15), ("read_uncommitted", 31)])
-def test_transactions_are_read_alike(payments: Topic, pair: Make, level: str, rows: int) -> None:
+def test_transactions_are_read_identically(payments: Topic, pair: Make, level: str, rows: int) -> None:
     found = pair(
         payments, startingOffsets="earliest", kafka__isolation__level=level, maxOffsetsPerTrigger="7"
     ).run()

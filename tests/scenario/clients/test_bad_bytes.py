@@ -20,7 +20,7 @@ from barnabas.protocol.messages.cluster import ApiVersionsRequest, MetadataReque
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.records.builder import build_batch
-from barnabas.records.crc import crc32c_of
+from barnabas.records.header import crc32c_of
 from support.clients.bad_peer import BadPeer, lines_with, wait_for_line
 from support.clients.house import House, house_with
 from support.clients.stage import Stage, wait_until
@@ -156,7 +156,7 @@ def test_memory_stays_flat_under_nonsense(house: House, connect: Connect) -> Non
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_what_was_asked_before_the_nonsense_is_still_answered(house: House, connect: Connect) -> None:
+def test_requests_before_invalid_bytes_are_still_answered(house: House, connect: Connect) -> None:
     asked = encode_request(
         ApiVersionsRequest(client_software_name="a", client_software_version="1"),
         3,
@@ -215,7 +215,7 @@ def test_a_large_length_takes_no_memory_before_the_bytes_are_there(house: House,
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_many_who_send_byte_by_byte_are_closed_one_by_one(house: House, connect: Connect) -> None:
+def test_many_clients_that_send_byte_by_byte_are_closed_one_by_one(house: House, connect: Connect) -> None:
     # Enough bytes that at this pace nobody gets through within the idle time.
     data = frame(header(ApiKey.METADATA, 4) + pack(">i", 10_000) + b"\x00\x01a" * 10_000)
     before = house.memory()
@@ -331,7 +331,7 @@ def test_a_fetch_of_very_many_partitions_that_do_not_exist_is_answered(patient_h
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_who_asks_and_never_listens_is_stopped_and_then_closed(house: House, connect: Connect) -> None:
+def test_a_client_that_never_reads_responses_is_throttled_and_closed(house: House, connect: Connect) -> None:
     # A short question with a long answer: what the broker can do, which it tells everybody.
     asked = frame(header(ApiKey.API_VERSIONS, 0)) * 1000
     before, files_before = house.memory(), house.files()

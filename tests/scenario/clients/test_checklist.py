@@ -58,7 +58,7 @@ def test_a_client_can(
 
 @on_own_broker(True)
 @each_client
-def test_a_client_with_a_broker_of_its_own_can(
+def test_a_client_with_its_own_broker_can(
     client: Client, entry: Entry, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     record_property(PROPERTY, [client.name, entry.name])

@@ -49,7 +49,7 @@ def start() -> Iterator[Start]:
         process.kill()
 
 
-def test_an_answer_is_what_the_program_said() -> None:
+def test_an_answer_is_the_output_of_the_program() -> None:
     settings = {"retention.ms": {"value": None, "source": "DEFAULT_CONFIG"}}
     remote = answering(topic_settings={"ok": settings}, watermarks={"ok": [2, 10]}, version={"ok": "1.2"})
 
@@ -103,7 +103,7 @@ def test_a_program_that_does_not_read_is_given_up(start: Start) -> None:
 
 
 @pytest.mark.parametrize("answer", ["[]", "{}", '{"ok": 1, "error": 2}'])
-def test_an_answer_that_is_none_is_not_taken_for_one(answer: str, start: Start) -> None:
+def test_output_that_is_no_answer_is_rejected(answer: str, start: Start) -> None:
     process = start(f"import sys; sys.stdin.readline(); print({answer!r}, flush=True); sys.stdin.read()")
 
     with pytest.raises(AssertionError, match="program answered"):

@@ -27,7 +27,7 @@ def row(table: str, name: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_a_cell_is_what_became_of_its_test() -> None:
+def test_a_cell_shows_the_outcome_of_its_test() -> None:
     table = Table()
     table.add(report("kafka-python", FIRST, "passed"))
     table.add(report("kafka-python", SECOND, "failed"))

@@ -93,7 +93,7 @@ def test_exactly_once_the_invoices_are_the_orders(tmp_path: Path) -> None:
             raise AssertionError("no kill hit an open transaction: this has shown nothing")
 
 
-def test_exactly_once_who_only_seemed_to_be_dead_is_shut_out(tmp_path: Path) -> None:
+def test_exactly_once_fences_a_worker_that_only_paused(tmp_path: Path) -> None:
     with (
         delivery_run("exactly_once.py", tmp_path, pace=A_LINE_A_BATCH) as run,
         invoices(run.address, "read_committed") as committed,
@@ -200,7 +200,7 @@ def test_two_phases_make_rows_and_records_of_each_order_once(tmp_path: Path) -> 
             raise AssertionError(f"kills left only what was stored, or only what was not: {seen}")
 
 
-def test_two_phases_who_only_seemed_to_be_dead_decides_nothing_more(tmp_path: Path) -> None:
+def test_two_phase_commit_rejects_decisions_of_a_worker_that_only_paused(tmp_path: Path) -> None:
     database = tmp_path / "invoices.sqlite"
     with (
         delivery_run(

@@ -135,7 +135,7 @@ with Broker(topics=["orders"], storage="disk") as broker:
 """
 
 
-def test_a_producer_that_cannot_deliver_does_not_keep_an_interrupted_program(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_program_whose_producer_cannot_deliver(tmp_path: Path) -> None:
     """Without the limit they wait for delivery.timeout.ms, which is two minutes."""
     programs = {"blocking": BLOCKING_FLUSH, "async": ASYNC_FLUSH, "full": FULL_BUFFER}
     started = {

@@ -81,7 +81,7 @@ def test_a_broker_on_the_ipv6_wildcard_serves_both_families(host: str, wildcard:
         assert len(admin.describe_cluster().nodes) == 1
 
 
-def test_what_up_tells_of_the_wildcard_can_be_reached(tmp_path: Path) -> None:
+def test_the_address_that_up_prints_for_a_wildcard_is_reachable(tmp_path: Path) -> None:
     with started(tmp_path / "err", "up", "--port", "0", "--host", "::", *AT_ONCE) as up:
         [address] = up.ready()
 

@@ -27,7 +27,7 @@ async def story(bootstrap, words, shouts):
     await asyncio.wait([worker])
     return heard.value
 
-def test_words_come_back(barnabas_broker, barnabas_topics):
+def test_lines_are_echoed(barnabas_broker, barnabas_topics):
     assert asyncio.run(story(barnabas_broker.bootstrap, barnabas_topics(), barnabas_topics())) == b"HELLO"
 """
 
@@ -139,7 +139,7 @@ def test_workers_of_xdist_have_brokers_of_their_own_that_end_with_them(how: str,
         assert len({(module, worker) for module, worker, _, _ in seen}) == 2
 
 
-def test_without_the_plugin_its_fixtures_are_unknown_and_brokers_can_be_started(tmp_path: Path) -> None:
+def test_without_the_plugin_there_are_no_fixtures_but_brokers_start(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         """
 from barnabas.testing import Broker

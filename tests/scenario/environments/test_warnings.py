@@ -108,7 +108,7 @@ def forgetful(scratch: Path, *options: str) -> Ended:
     return ended
 
 
-def test_a_client_that_is_not_closed_is_told_of_as_an_unclosed_file_is(scratch: Path) -> None:
+def test_an_unclosed_client_causes_a_resource_warning(scratch: Path) -> None:
     said = forgetful(scratch, "-X", "dev").err
 
     assert said.count("ResourceWarning: ") == 2

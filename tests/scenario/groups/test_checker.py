@@ -43,7 +43,7 @@ def test_a_clean_hand_over_has_no_faults() -> None:
     assert check(handed_over("10 assigned 0", "12 read 0 6 9")) == []
 
 
-def test_a_record_that_nobody_read_is_a_fault() -> None:
+def test_an_unread_record_is_a_fault() -> None:
     assert check(handed_over("10 assigned 0", "12 read 0 6 8")) == [
         "partition 0: offsets 9 to 9 were read by nobody"
     ]
@@ -56,7 +56,7 @@ def test_a_gap_in_the_middle_is_a_fault() -> None:
     assert start == "partition 0: b began at offset 8, and 6 was committed"
 
 
-def test_a_partition_that_nobody_ever_had_is_a_fault() -> None:
+def test_a_partition_without_any_owner_is_a_fault() -> None:
     assert check([]) == ["partition 0: offsets 0 to 9 were read by nobody"]
 
 
@@ -66,7 +66,7 @@ def test_two_owners_at_once_are_a_fault() -> None:
     ]
 
 
-def test_an_owner_that_never_let_go_overlaps_with_everybody_after_it() -> None:
+def test_an_owner_without_a_revocation_overlaps_with_all_later_owners() -> None:
     keeper = life("a", "0 assigned 0", "5 read 0 0 9")
     passing = [life("b", "10 assigned 0", "20 revoked 0"), life("c", "30 assigned 0")]
 
@@ -87,7 +87,7 @@ def test_a_killed_static_member_gets_its_partitions_back_at_once() -> None:
     assert check(killed_one("1500 assigned 0", "1600 read 0 4 9", instance="one")) == []
 
 
-def test_a_static_member_that_came_back_gives_up_its_partitions_like_any_other() -> None:
+def test_a_returning_static_member_gives_up_its_partitions_like_any_other() -> None:
     restarted = killed_one("1500 assigned 0", "1600 committed 0:4", "1700 revoked 0", instance="one")
     other = life("c", "1701 assigned 0", "1702 read 0 4 9")
 
@@ -100,7 +100,7 @@ def test_after_a_crash_records_are_read_again_from_the_last_commit_only() -> Non
     ]
 
 
-def test_a_commit_whose_answer_nobody_heard_may_have_counted() -> None:
+def test_a_commit_without_a_response_may_have_succeeded() -> None:
     before = life("a", "0 assigned 0", "5 read 0 0 5", "6 committing 0:6", killed_ms=1000)
 
     assert check([before, life("b", "3500 assigned 0", "3600 read 0 6 9")]) == []
@@ -110,7 +110,7 @@ def test_a_commit_whose_answer_nobody_heard_may_have_counted() -> None:
     ]
 
 
-def test_reading_again_what_was_given_up_cleanly_is_a_fault() -> None:
+def test_rereading_records_after_a_clean_revocation_is_a_fault() -> None:
     careless = life("a", "0 assigned 0", "5 read 0 0 5", "9 revoked 0")
 
     assert check([careless, life("b", "10 assigned 0", "12 read 0 0 9")]) == [
@@ -118,7 +118,7 @@ def test_reading_again_what_was_given_up_cleanly_is_a_fault() -> None:
     ]
 
 
-def test_one_that_lost_its_partition_may_leave_records_to_be_read_again() -> None:
+def test_records_of_a_lost_partition_may_be_read_again() -> None:
     loser = life("a", "0 assigned 0", "5 read 0 0 5", "9 lost 0")
 
     assert check([loser, life("b", "10 assigned 0", "12 read 0 0 9")]) == []
@@ -147,11 +147,11 @@ def test_a_committed_offset_that_goes_back_is_a_fault() -> None:
         (("0 assigned 0", "1 read 0 0 9", "2 wrong offset 3: b'x'"), "a read a wrong record: offset 3: b'x'"),
     ],
 )
-def test_what_a_single_journal_cannot_say(lines: tuple[str, ...], fault: str) -> None:
+def test_a_contradictory_journal_is_a_fault(lines: tuple[str, ...], fault: str) -> None:
     assert any(found.startswith(fault) for found in check([life("a", *lines)]))
 
 
-def test_moves_are_what_was_given_or_taken_in_a_time() -> None:
+def test_moves_are_the_assignments_and_revocations_of_an_interval() -> None:
     lives = [life("a", "0 assigned 0", "5 read 0 0 9", "10 revoked 0", "20 assigned 0")]
 
     assert list(moves(lives, from_us=5 * MS, to_us=15 * MS)) == ["a: revoked [0] after 5 ms"]

@@ -30,7 +30,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 
 
 @each_kind
-def test_nothing_is_lost_or_shared_while_members_come_and_go(
+def test_no_partition_is_lost_or_shared_while_members_join_and_leave(
     kind: Kind, broker: OurBroker, tmp_path: Path
 ) -> None:
     with group_run(broker, kind, tmp_path) as run:
@@ -38,7 +38,7 @@ def test_nothing_is_lost_or_shared_while_members_come_and_go(
 
 
 @each_kind
-def test_a_static_member_that_restarts_quickly_moves_nobody(
+def test_a_quick_restart_of_a_static_member_moves_no_partition(
     kind: Kind, broker: OurBroker, tmp_path: Path
 ) -> None:
     with group_run(broker, kind, tmp_path) as run:

@@ -16,7 +16,7 @@ def test_every_block_of_python_is_a_program() -> None:
     assert GUIDE.read_text().count("```python") == len(PROGRAMS)
 
 
-def test_the_programs_do_what_the_guide_says() -> None:
+def test_the_programs_of_the_guide_work_as_described() -> None:
     printed = {}
     with Broker() as broker:
         for name, program in PROGRAMS.items():

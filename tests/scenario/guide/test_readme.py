@@ -31,7 +31,7 @@ COMMAND_S_MAX = 60.0
 SPARK_S_MAX = 200.0
 
 
-def test_every_block_is_one_that_is_run() -> None:
+def test_every_block_of_the_page_is_run() -> None:
     assert README.count("```python") == len(PROGRAMS) == 3
     assert README.count("\n```") == 2 * (len(PROGRAMS) + len(SHELL))
 

@@ -61,7 +61,7 @@ def test_partitions(barnabas_broker, barnabas_topic):
     assert ended.code == 0, ended.out + ended.err
 
 
-def test_a_wait_that_fails_says_what_the_guide_says() -> None:
+def test_a_failed_wait_prints_the_message_of_the_guide() -> None:
     with Broker(topics=["orders"]) as broker:
         with broker.producer() as producer:
             for value in (b"one", b"two"):

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.client.admin.features import FeatureUpdate, UpgradeType
 from barnabas.client.blocking import Admin
-from barnabas.spark.source.kept import close_all
+from barnabas.spark.source.consumer_cache import close_all
 from barnabas.testing import Broker
 from support.process.our_broker import OurBroker
 from support.spark.here import why_no_spark

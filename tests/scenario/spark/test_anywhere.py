@@ -112,7 +112,7 @@ def test_spark_connect(address: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_cluster_with_executors_of_its_own(address: str, tmp_path: Path) -> None:
+def test_a_cluster_with_separate_executors(address: str, tmp_path: Path) -> None:
     topics = Topics(address, targets=3)
     env = environment(SPARK_LOCAL_IP="127.0.0.1")
     settings = {

@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from barnabas.client.blocking import Admin, Consumer
 from barnabas.client.consumer.message import EndOfPartition, Message
-from barnabas.client.partitioning.murmur2 import murmur2_partition
+from barnabas.client.producer.key_hashes import murmur2_partition
 
 PARTITIONS = 3
 _numbers = count()

@@ -76,7 +76,7 @@ class Reading:
 
 @pytest.mark.scaled
 @pytest.mark.parametrize("gap_s", GAPS_S)
-def test_a_query_continues_without_a_deleted_topic_and_reads_it_when_recreated(
+def test_a_query_continues_without_a_deleted_topic_until_it_is_recreated(
     spark: SparkSession, address: str, tmp_path: Path, gap_s: float
 ) -> None:
     reading = Reading(spark, address, tmp_path)

@@ -18,7 +18,7 @@ def query(broker: Broker) -> Query:
 
 
 @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 3), (3, 1)])
-def test_a_run_ends_what_another_number_of_tasks_left_open(query: Query, before: int, after: int) -> None:
+def test_a_run_fences_transactions_of_a_run_with_more_tasks(query: Query, before: int, after: int) -> None:
     query.run(before).write()
     assert len(query.open_ids()) == before
     run = query.run(after)
@@ -27,7 +27,7 @@ def test_a_run_ends_what_another_number_of_tasks_left_open(query: Query, before:
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_a_run_ends_what_is_open_in_slots_without_rows(query: Query) -> None:
+def test_a_run_fences_transactions_of_slots_without_rows(query: Query) -> None:
     query.run(3).write()
     run = query.run(3)
     run.commit(run.write(without=[1]))
@@ -35,7 +35,7 @@ def test_a_run_ends_what_is_open_in_slots_without_rows(query: Query) -> None:
     assert (query.seen(), query.open_ids()) == ([row for row in ALL if row % 3 != 1], [])
 
 
-def test_a_run_without_any_row_ends_what_is_open(query: Query) -> None:
+def test_a_run_without_any_row_fences_open_transactions(query: Query) -> None:
     query.run(2).write()
     run = query.run(2)
     run.commit(run.write(without=[0, 1]))
@@ -128,7 +128,7 @@ def test_a_driver_that_is_still_alive_commits_nothing(query: Query) -> None:
     assert query.seen() == ALL
 
 
-def test_of_two_drivers_the_one_whose_tasks_came_later_commits(query: Query) -> None:
+def test_of_two_drivers_the_one_with_the_later_tasks_commits(query: Query) -> None:
     earlier, later = query.run(2), query.run(3)
     slots_before, slots = earlier.write(), later.write()
 
@@ -168,7 +168,7 @@ def test_later_commits_of_a_run_do_not_fence_again(query: Query) -> None:
 # Other scopes, prefixes and queries
 
 
-def test_another_prefix_ends_what_is_open(query: Query) -> None:
+def test_a_run_with_another_prefix_fences_open_transactions(query: Query) -> None:
     query.run(3).write()
     run = query.run(3, prefix="another")
     run.commit(run.write())
@@ -192,7 +192,7 @@ def test_another_prefix_is_rejected_until_the_batch_is_complete(query: Query) ->
 
 @pytest.mark.parametrize("prefix", ["sink", "another"])
 @pytest.mark.parametrize("batches", [0, 1], ids=["first", "second"])
-def test_scope_task_ends_what_scope_batch_left_open(query: Query, prefix: str, batches: int) -> None:
+def test_scope_task_fences_transactions_of_scope_batch(query: Query, prefix: str, batches: int) -> None:
     whole = query.run(3, scope=Scope.BATCH, prefix=prefix)
     for batch in range(batches):
         whole.commit_whole(whole.write_whole(batch), batch)
@@ -205,7 +205,7 @@ def test_scope_task_ends_what_scope_batch_left_open(query: Query, prefix: str, b
 
 
 @pytest.mark.parametrize("prefix", ["sink", "another"])
-def test_scope_batch_ends_what_scope_task_left_open(query: Query, prefix: str) -> None:
+def test_scope_batch_fences_transactions_of_scope_task(query: Query, prefix: str) -> None:
     query.run(3, prefix=prefix).write()
     whole = query.run(2, scope=Scope.BATCH)
     whole.commit_whole(whole.write_whole())
@@ -213,7 +213,7 @@ def test_scope_batch_ends_what_scope_task_left_open(query: Query, prefix: str) -
     assert (query.seen(), query.open_ids()) == (ALL, [])
 
 
-def test_scope_batch_ends_what_another_prefix_left_open(query: Query) -> None:
+def test_scope_batch_fences_transactions_of_another_prefix(query: Query) -> None:
     query.run(3, scope=Scope.BATCH, prefix="another").write_whole()
     whole = query.run(3, scope=Scope.BATCH)
     whole.commit_whole(whole.write_whole())

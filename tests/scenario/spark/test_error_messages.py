@@ -110,7 +110,7 @@ IN_SHORT = ["option, read", "option, stream", "topic, stream that writes", "loss
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[] if case in IN_SHORT else pytest.mark.soak) for case in CASES]
 )
-def test_the_first_line_says_what_is_wrong(queries: Queries, case: str) -> None:
+def test_the_first_line_has_the_error_message(queries: Queries, case: str) -> None:
     fails, told = CASES[case]
 
     with pytest.raises(PySparkException) as failed:
@@ -122,7 +122,7 @@ def test_the_first_line_says_what_is_wrong(queries: Queries, case: str) -> None:
     assert "Traceback" not in str(failed.value)
 
 
-def test_what_is_a_bug_keeps_its_traceback(queries: Queries) -> None:
+def test_a_bug_keeps_its_traceback(queries: Queries) -> None:
     rows = queries.rows().mapInArrow(lambda batches: (1 / 0 for _ in batches), "value string")
 
     with pytest.raises(PySparkException, match=r"Traceback[\s\S]*ZeroDivisionError"):

@@ -19,10 +19,10 @@ from barnabas.spark.first_contact import NotReached
 from barnabas.spark.options.sink import SinkOptions, sink_options
 from barnabas.spark.options.source import batch_options, stream_options
 from barnabas.spark.options.values import Values
-from barnabas.spark.sink.plain import PlainBatchWriter
-from barnabas.spark.sink.reaching import TopicNotThere, reach
+from barnabas.spark.sink.availability import TopicNotThere, check_brokers
 from barnabas.spark.sink.slots import write_slot
 from barnabas.spark.sink.whole_batch import open_batch
+from barnabas.spark.sink.writers import AtLeastOnceBatchWriter
 from barnabas.spark.source.batch import BatchReader
 from barnabas.spark.source.stream import StreamReader
 from barnabas.testing import Broker
@@ -172,7 +172,7 @@ def test_a_broker_is_found_behind_addresses_that_do_not_answer() -> None:
         addresses = ",".join([*(silent(stack) for _ in range(3)), broker.bootstrap])
 
         assert BatchReader(batch_options(source(addresses, timeout_s=10)), ("value",)).partitions() == []
-        reach({"bootstrap.servers": addresses}, 10_000)
+        check_brokers({"bootstrap.servers": addresses}, 10_000)
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_a_running_stream_survives_an_outage_longer_than_the_timeout(
         assert reader.latestOffset(at, ReadAllAvailable()) == {"visits": {"0": 1}}
 
 
-def test_a_worker_that_has_written_survives_an_outage_longer_than_the_timeout(
+def test_a_worker_survives_an_outage_after_its_first_write(
     restarted: tuple[str, Callable[[], None]],
 ) -> None:
     address, restart = restarted
@@ -253,7 +253,7 @@ def strict() -> Iterator[str]:
 
 
 def write_plainly(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> None:
-    PlainBatchWriter(options).write(batches)
+    AtLeastOnceBatchWriter(options).write(batches)
 
 
 def write_once(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> None:
@@ -286,7 +286,7 @@ def test_max_block_ms_also_limits_the_wait_for_a_topic(strict: str) -> None:
 def test_a_topic_that_brokers_create_is_written_to(address: str) -> None:
     options = sink(address, f"made-by-itself-{next(_numbers)}", timeout_s=30)
 
-    PlainBatchWriter(options).write(rows())
+    AtLeastOnceBatchWriter(options).write(rows())
 
     with Admin(bootstrap_servers=address) as admin:
         assert options.topic in admin.list_topics()

@@ -86,7 +86,7 @@ def test_commits_arrive_when_the_coordinator_has_aborted(on: Scene) -> None:
 
 
 @pytest.mark.soak
-def test_spark_changes_the_number_of_tasks_of_a_batch_that_was_committed_in_part(on: Scene) -> None:
+def test_spark_changes_the_task_count_of_a_partly_committed_batch(on: Scene) -> None:
     refused = attacks.tasks_changed(on, TASK)
 
     assert refused is not None, "rows of other tasks would be written again"

@@ -17,7 +17,7 @@ import pytest
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.features import FeatureUpdate, UpgradeType
-from barnabas.client.admin.offsets import IsolationLevel, OffsetSpec
+from barnabas.client.admin.records import IsolationLevel, OffsetSpec
 from barnabas.client.blocking import Admin, Consumer
 from barnabas.client.consumer.message import EndOfPartition
 from barnabas.client.producer.transaction_errors import ProducerFenced
@@ -171,7 +171,7 @@ each_scope = pytest.mark.parametrize("scope", ["task", "batch"])
 
 @each_scope
 @pytest.mark.parametrize("moment", ["writing", "written", "committed"])
-def test_a_commit_that_arrives_after_another_driver_took_the_batch_is_rejected(
+def test_a_late_commit_of_a_superseded_driver_is_rejected(
     late: Late, threads: ThreadPoolExecutor, scope: str, moment: str
 ) -> None:
     query = Query(late, scope)
@@ -211,7 +211,7 @@ def test_a_replay_finds_a_commit_that_arrived_before_it(
     query.check(aborted=0)
 
 
-def test_only_the_task_whose_commit_is_late_is_written_again(late: Late, threads: ThreadPoolExecutor) -> None:
+def test_only_a_task_with_a_late_commit_is_written_again(late: Late, threads: ThreadPoolExecutor) -> None:
     query = Query(late, "task")
     # The first goes through.
     held = query.hold_commits(1, skip=1)

@@ -42,7 +42,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", [one for one in CASES if one.name in NAMES], ids=lambda case: case.name)
-def test_spark_reads_with_our_source_what_it_reads_with_its_own(
+def test_our_source_reads_the_same_rows_as_spark_sql_kafka(
     spark: SparkSession, written: str, case: Case
 ) -> None:
     ours = answer_through(spark, "barnabas", case, written, RECORDED.contents)

@@ -109,7 +109,7 @@ def test_a_recreated_topic_that_has_outgrown_the_query_is_data_loss(address: str
 
 
 @pytest.mark.parametrize("records", [10, 15])
-def test_a_recreated_topic_that_has_outgrown_the_query_is_read_from_its_beginning(
+def test_a_recreated_topic_past_the_query_offset_is_read_from_its_start(
     address: str, records: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = made(address, 10)

@@ -29,9 +29,7 @@ def test_a_replayed_batch_follows_the_delivery_guarantee(
 
 
 @pytest.mark.parametrize("spelling", ["{}/", "file://{}", "{}-too"], ids=["slash", "scheme", "link"])
-def test_a_replayed_batch_is_recognized_with_any_spelling_of_its_checkpoint(
-    copy: Make, spelling: str
-) -> None:
+def test_a_replay_is_recognized_with_any_spelling_of_its_checkpoint(copy: Make, spelling: str) -> None:
     clicks = copy(BATCH)
     clicks.directory.with_name(f"{clicks.directory.name}-too").symlink_to(clicks.directory)
     clicks.send(50)

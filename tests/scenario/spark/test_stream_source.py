@@ -107,7 +107,7 @@ def query(spark: SparkSession, address: str, tmp_path: Path) -> Callable[..., tu
 Make = Callable[..., tuple[Topic, Query]]
 
 
-def test_each_record_comes_once_over_several_runs(query: Make) -> None:
+def test_each_record_is_read_once_over_several_runs(query: Make) -> None:
     topic, clicks = query(startingOffsets="earliest")
     topic.send(100)
     assert numbers(clicks.run()) == list(range(100))
@@ -118,7 +118,7 @@ def test_each_record_comes_once_over_several_runs(query: Make) -> None:
     assert clicks.offsets() == {topic.name: {"0": 75, "1": 75}}
 
 
-def test_a_limit_is_shared_and_all_that_was_there_is_read(query: Make) -> None:
+def test_a_limit_is_shared_in_proportion_and_all_records_are_read(query: Make) -> None:
     topic, clicks = query(startingOffsets="earliest", maxOffsetsPerTrigger="30")
     topic.send(60, partition=0)
     topic.send(20, partition=1)

@@ -11,7 +11,7 @@ from barnabas.client.blocking import Admin
 from barnabas.spark.options.sink import SinkOptions, sink_options
 from barnabas.spark.options.values import Values
 from barnabas.spark.sink.slots import commit_slots, write_slot
-from barnabas.spark.sink.timing import TookTooLong
+from barnabas.spark.sink.transactions import TookTooLong
 from barnabas.spark.sink.whole_batch import commit_parts, open_batch, write_part
 from barnabas.testing import Broker
 

@@ -89,7 +89,7 @@ def test_the_query_fails_and_names_the_deleted_topic(
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_with_fail_on_data_loss_false_the_query_returns_what_it_has_read(
+def test_with_fail_on_data_loss_false_the_query_returns_read_rows(
     spark: SparkSession, address: str, topic: str, tmp_path: Path, comes_back: bool
 ) -> None:
     frame = read(spark, address, topic, tmp_path, fails=False, comes_back=comes_back)

@@ -104,7 +104,7 @@ def test_a_record_of_a_transaction_that_was_aborted_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize("last", [("wrote 2 0 2 3",), ()])
-def test_a_record_of_a_transaction_whose_commit_was_never_asked_for_is_a_fault(last: tuple[str, ...]) -> None:
+def test_a_record_of_a_transaction_without_a_commit_is_a_fault(last: tuple[str, ...]) -> None:
     killed = life("w#1", "wrote 1 0 0 1", "committing 1", "committed 1", *last)
 
     [found] = faults(with_output(*good().output.values(), workers=[killed]))
@@ -113,7 +113,7 @@ def test_a_record_of_a_transaction_whose_commit_was_never_asked_for_is_a_fault(l
     assert found.endswith("(0, 2), (0, 3)")
 
 
-def test_a_transaction_whose_answer_nobody_heard_is_there_as_a_whole_or_not_at_all() -> None:
+def test_a_transaction_without_a_response_is_visible_completely_or_not_at_all() -> None:
     [even, odd] = good().output.values()
     doubtful = life("w#1", "wrote 1 0 0 1", "committing 1", "committed 1", "wrote 2 0 2 3", "committing 2")
     after = life("w#2", "wrote 1 0 2 3", "committing 1", "committed 1")
@@ -128,7 +128,7 @@ def test_a_transaction_whose_answer_nobody_heard_is_there_as_a_whole_or_not_at_a
     assert faults(torn)[0] == "output: transaction 2 of w#1 is seen in part: 1 of its records are not: (0, 3)"
 
 
-def test_an_input_that_is_not_what_the_source_committed_is_a_fault() -> None:
+def test_an_input_that_the_source_did_not_commit_is_a_fault() -> None:
     short, long = replace(good(), numbers={0: 5}), replace(good(), numbers={0: 3})
 
     assert "input partition 0: 1 missing: 4" in faults(short)
@@ -164,7 +164,7 @@ def test_a_last_stable_offset_that_stays_behind_is_a_fault() -> None:
     assert faults(stuck) == ["__consumer_offsets-2: stable to 12 and no further, of 40"]
 
 
-def test_a_reader_that_saw_what_is_not_there_now_is_a_fault() -> None:
+def test_a_read_record_that_is_missing_now_is_a_fault() -> None:
     [even, odd] = good().output.values()
     ghost = records(OUTPUT, (0, 2, "w#9", 7), first_offset=1)
 
@@ -184,7 +184,7 @@ def test_a_reader_that_saw_what_is_not_there_now_is_a_fault() -> None:
 @pytest.mark.parametrize(
     "value", [b"", b"what is that", b"out:other:0:2:w#1:2", b"in:run:0:2:w#1:2", b"out:run:0:x:w#1:2"]
 )
-def test_a_record_that_nobody_of_this_run_wrote_is_a_fault(value: bytes) -> None:
+def test_a_record_of_no_writer_of_this_run_is_a_fault(value: bytes) -> None:
     [even, odd] = good().output.values()
 
     assert f"output 0, offset 7: not of this run: {value!r}" in faults(

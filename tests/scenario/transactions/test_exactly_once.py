@@ -52,7 +52,7 @@ def run_and_check(shape: Shape, seconds: float, directory: Path) -> EosRun:
 
 
 @pytest.mark.parametrize("shape", CHOSEN, ids=lambda shape: shape.name)
-def test_the_output_is_the_input_exactly_once_whoever_is_killed(shape: Shape, tmp_path: Path) -> None:
+def test_the_output_is_the_input_exactly_once_with_any_process_killed(shape: Shape, tmp_path: Path) -> None:
     run = run_and_check(shape, SECONDS / len(CHOSEN), tmp_path)
 
     assert not run.found, "\n".join([*run.found, run.story()])

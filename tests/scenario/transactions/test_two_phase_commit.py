@@ -30,7 +30,7 @@ from barnabas.client import (
 )
 from barnabas.client.admin import TransactionState
 from barnabas.client.blocking import Producer as BlockingProducer
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
+from barnabas.client.producer.transaction import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.transaction_errors import TransactionOpen, TwoPhaseCommitOff
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
@@ -161,7 +161,9 @@ def told(broker: OurBroker, story: Coroutine[Any, Any, None]) -> None:
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_what_the_dead_prepared_is_completed_by_what_was_stored(tmp_path: Path, is_stored: bool) -> None:
+def test_a_prepared_transaction_of_a_dead_worker_is_completed_from_storage(
+    tmp_path: Path, is_stored: bool
+) -> None:
     broker = OurBroker(tmp_path, settings=TWO_PHASE)
 
     async def story() -> None:
@@ -185,7 +187,7 @@ def test_what_the_dead_prepared_is_completed_by_what_was_stored(tmp_path: Path, 
     told(broker, story())
 
 
-def test_who_is_killed_before_it_completes_leaves_it_to_the_next(tmp_path: Path) -> None:
+def test_the_next_worker_completes_the_transaction_of_a_killed_one(tmp_path: Path) -> None:
     broker = OurBroker(tmp_path, settings=TWO_PHASE)
 
     async def story() -> None:
@@ -242,7 +244,7 @@ def test_a_broker_that_is_away_is_asked_again_by_the_same_call(tmp_path: Path) -
     told(broker, story())
 
 
-def test_an_ordinary_beginning_aborts_what_was_prepared(broker: OurBroker) -> None:
+def test_init_transactions_aborts_a_prepared_transaction(broker: OurBroker) -> None:
     async def story() -> None:
         topic = await new_topic(broker.address)
         async with producer_of(broker.address, topic) as older:
@@ -256,7 +258,7 @@ def test_an_ordinary_beginning_aborts_what_was_prepared(broker: OurBroker) -> No
     asyncio.run(story())
 
 
-def test_who_has_nothing_to_keep_is_told_so(broker: OurBroker) -> None:
+def test_keep_prepared_finds_no_completed_transaction(broker: OurBroker) -> None:
     async def story() -> None:
         topic = await new_topic(broker.address)
         async with producer_of(broker.address, topic) as first:
@@ -273,7 +275,7 @@ def test_who_has_nothing_to_keep_is_told_so(broker: OurBroker) -> None:
     asyncio.run(story())
 
 
-def test_what_was_left_open_and_not_prepared_is_kept_too_and_fits_nothing_stored(broker: OurBroker) -> None:
+def test_an_open_unprepared_transaction_is_kept_and_matches_no_stored_state(broker: OurBroker) -> None:
     async def story() -> None:
         topic = await new_topic(broker.address)
         older, newer = producer_of(broker.address, topic), producer_of(broker.address, topic)
@@ -365,7 +367,7 @@ def test_our_producer_asks_for_no_end_by_time(broker: OurBroker) -> None:
     asyncio.run(story())
 
 
-def test_neither_the_end_of_a_block_nor_an_error_nor_a_close_ends_what_is_prepared(broker: OurBroker) -> None:
+def test_block_end_error_and_close_do_not_end_a_prepared_transaction(broker: OurBroker) -> None:
     async def story() -> None:
         for how in ("end", "error", "cancelled"):
             topic = await new_topic(broker.address)
@@ -416,7 +418,7 @@ def test_after_prepare_nothing_goes_into_it(broker: OurBroker) -> None:
     asyncio.run(story())
 
 
-def test_one_with_nothing_in_it_is_not_taken_for_the_next(broker: OurBroker) -> None:
+def test_an_empty_transaction_is_not_mistaken_for_the_next(broker: OurBroker) -> None:
     async def story() -> None:
         topic = await new_topic(broker.address)
         async with producer_of(broker.address, topic) as producer:
@@ -431,7 +433,7 @@ def test_one_with_nothing_in_it_is_not_taken_for_the_next(broker: OurBroker) -> 
     asyncio.run(story())
 
 
-def test_what_was_not_written_can_not_be_prepared(broker: OurBroker) -> None:
+def test_a_transaction_with_a_failed_write_cannot_be_prepared(broker: OurBroker) -> None:
     async def story() -> None:
         topic = await new_topic(broker.address)
         async with Admin(bootstrap_servers=broker.address) as admin:

@@ -18,8 +18,7 @@ from typing import Any, Final
 from barnabas.base.errors import BarnabasError
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.exchange import decode_request, decode_response, encode_request
-from barnabas.protocol.frame import FRAME_BYTES_MAX
+from barnabas.protocol.exchange import FRAME_BYTES_MAX, decode_request, decode_response, encode_request
 from barnabas.protocol.messages.cluster import ApiVersionsRequest
 from barnabas.server.handlers.table import APIS
 from support.fuzz.requests import Batch, framed, header_of

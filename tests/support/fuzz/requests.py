@@ -21,8 +21,7 @@ from barnabas.protocol.schema.codec import NotEncodable
 from barnabas.protocol.schema.fields import Field, Kind
 from barnabas.protocol.schema.layout import Layout, message_layout, nested_layout
 from barnabas.records.builder import build_batch
-from barnabas.records.crc import crc32c_of
-from barnabas.records.header import ATTRIBUTES_AT, BATCH_LENGTH_AT, CRC_AT, HEADER_SIZE, Codec
+from barnabas.records.header import ATTRIBUTES_AT, BATCH_LENGTH_AT, CRC_AT, HEADER_SIZE, Codec, crc32c_of
 from barnabas.server.handlers.table import APIS
 from support.fuzz.mutations import mutate
 from support.fuzz.words import Words

@@ -12,7 +12,7 @@ from typing import Any
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import Caller
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage
@@ -101,13 +101,13 @@ class ConsumerStory:
         self.settings = settings
         self.group_id = group_id
         self.topics = {"orders": 6} if topics is None else dict(topics)
-        self.ground = Ground(settings, Random(7), image_of(self.topics), lambda: batch_bytes_max)
-        self.shard = GroupShard(self.ground)
-        self.stage = Stage(self.ground.timers, self.shard.apply, self.shard.expire)
+        self.context = ShardContext(settings, Random(7), image_of(self.topics), lambda: batch_bytes_max)
+        self.shard = GroupShard(self.context)
+        self.stage = Stage(self.context.timers, self.shard.apply, self.shard.expire)
 
     @property
     def group(self) -> ConsumerGroup:
-        group = self.ground.groups[self.group_id]
+        group = self.context.groups[self.group_id]
         assert isinstance(group, ConsumerGroup)
         return group
 
@@ -124,7 +124,7 @@ class ConsumerStory:
     def replayed(self) -> "ConsumerStory":
         """The shard after a crash: nothing but what was written. Its sessions have begun."""
         after = ConsumerStory(self.settings, topics=self.topics, group_id=self.group_id)
-        after.ground.image = self.ground.image
+        after.context.image = self.context.image
         for record in self.stage.records:
             after.shard.apply(type(record)(*decoded([record])[0]))  # type: ignore[call-arg]
         after.stage.records += self.stage.records
@@ -203,7 +203,7 @@ class ConsumerStory:
         names = {name for name in {*self.topics, *topics} if self.topics.get(name) != topics.get(name)}
         deleted = {name for name in self.topics if name not in topics}
         self.topics = dict(topics)
-        image = image_of(topics, offset=self.ground.image.offset + 1)
+        image = image_of(topics, offset=self.context.image.offset + 1)
         self.stage.carry_out(self.shard.take_image(image, changed=names - deleted, deleted=deleted))
 
     def waits(self, ms: int, *beating: Consumer) -> None:

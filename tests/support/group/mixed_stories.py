@@ -85,7 +85,7 @@ class MixedStory(ConsumerStory):
 
     @property
     def classic_group(self) -> ClassicGroup:
-        group = self.ground.groups[self.group_id]
+        group = self.context.groups[self.group_id]
         assert isinstance(group, ClassicGroup)
         return group
 

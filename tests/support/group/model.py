@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import batches, marker_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import NextBatch, batches, marker_batch, stamped_batch
 from barnabas.metadata.image import EMPTY_IMAGE, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec
@@ -139,10 +138,10 @@ class GroupWorld:
     def pass_time(self, ms: int) -> None:
         """Whatever is due on the way happens at its time."""
         until_ms = self.tick_ms + ms
-        while (next_ms := self.shard.ground.timers.next_ms()) is not None and next_ms <= until_ms:
+        while (next_ms := self.shard.context.timers.next_ms()) is not None and next_ms <= until_ms:
             self.tick_ms = max(self.tick_ms, next_ms)
             shard = self.shard
-            for key in shard.ground.timers.due(self.tick_ms):
+            for key in shard.context.timers.due(self.tick_ms):
                 if self.shard is shard:
                     self.do(partial(shard.expire, key))
         self.tick_ms = until_ms
@@ -164,7 +163,7 @@ class GroupWorld:
         return deleted
 
     def takes_settings(self, settings: GroupSettings) -> None:
-        self.settings = self.shard.ground.settings = settings
+        self.settings = self.shard.context.settings = settings
 
     def _take_topics(self, topics: Mapping[str, int]) -> None:
         made = {name: self._topic(name, count) for name, count in topics.items()}
@@ -247,7 +246,7 @@ class GroupWorld:
 
     def replayed(self, log: Iterable[bytes], *, dice: int = 0) -> GroupShard:
         """A shard that has read this log and knows nothing else."""
-        shard = GroupShard(Ground(self.settings, Random(dice), self.image))
+        shard = GroupShard(ShardContext(self.settings, Random(dice), self.image))
         for batch in log:
             shard.replay(batch)
         return shard
@@ -259,6 +258,8 @@ def _batches(outcome: Outcome, now: Now) -> list[bytes]:
         return [marker_batch(outcome.stamp, now_ms=now.ms)]
     if isinstance(outcome.stamp, InTransaction):
         return [
-            stamped_batch(outcome.records, outcome.stamp, Place(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms)
+            stamped_batch(
+                outcome.records, outcome.stamp, NextBatch(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms
+            )
         ]
-    return batches(outcome.records, Place(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms)
+    return batches(outcome.records, NextBatch(0, 0, BATCH_BYTES_MAX, Codec.NONE), now.ms)

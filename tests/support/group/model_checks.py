@@ -7,8 +7,8 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.consumer.member import AWAY, MemberState
-from barnabas.coordinators.group.ground import Group
+from barnabas.coordinators.group.consumer.member import STATIC_LEAVING_EPOCH, MemberState
+from barnabas.coordinators.group.group import Group
 from barnabas.coordinators.group.shard import GroupShard
 from barnabas.metadata.image import TopicImage
 from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
@@ -24,7 +24,7 @@ _OFFSETS_TIMER = ("offsets", "", "")
 def check_all(world: GroupWorld) -> None:
     check_replay(world)
     check_nothing_is_left_behind(world)
-    for group in world.shard.ground.groups.values():
+    for group in world.shard.context.groups.values():
         if isinstance(group, ConsumerGroup):
             check_owners(group)
             check_epochs(group)
@@ -46,7 +46,7 @@ def check_replay(world: GroupWorld) -> None:
 
 def check_nothing_is_left_behind(world: GroupWorld) -> None:
     """What the log says last is of a group, a member or an expression that there is, or a tombstone."""
-    groups = world.shard.ground.groups
+    groups = world.shard.context.groups
     for key_bytes, value in world.last_values().items():
         key = CONSUMER_OFFSETS.decode_key(key_bytes)
         if value is None or isinstance(key, OffsetCommitKey):
@@ -63,8 +63,8 @@ def check_nothing_is_left_behind(world: GroupWorld) -> None:
 
 def _check_same(live: GroupShard, read: GroupShard) -> None:
     assert read.durable() == live.durable()
-    for group_id, group in read.ground.groups.items():
-        assert _counts(group) == _counts(live.ground.groups[group_id])
+    for group_id, group in read.context.groups.items():
+        assert _counts(group) == _counts(live.context.groups[group_id])
 
 
 def _counts(group: Group) -> Any:
@@ -116,7 +116,7 @@ def check_epochs(group: ConsumerGroup) -> None:
     for member in group.members.values():
         # As in Kafka, a classic group that has no generation yet becomes one in epoch 0.
         first = min(group.epoch, 1)
-        assert member.epoch == AWAY or first <= member.epoch <= group.assignment_epoch, member
+        assert member.epoch == STATIC_LEAVING_EPOCH or first <= member.epoch <= group.assignment_epoch, member
         assert not member.revoking or member.state is MemberState.UNREVOKED, member
         for since in _since(member.assigned):
             assert since <= group.assignment_epoch, member
@@ -133,7 +133,7 @@ class Tenures:
     def check(self, shard: GroupShard) -> None:
         """To be called after every write: so no group can end and begin between two looks."""
         groups = {
-            one: group for one, group in shard.ground.groups.items() if isinstance(group, ConsumerGroup)
+            one: group for one, group in shard.context.groups.items() if isinstance(group, ConsumerGroup)
         }
         for group_id, (known, before) in self._groups.items():
             # The same group in a shard that was loaded again is another object.
@@ -163,7 +163,7 @@ def check_work(shard: GroupShard, clients: Iterable[GroupClient]) -> None:
     """What clients work on, as long as the group counts them in, is of one of them."""
     workers: dict[tuple[str, Uuid, int], str] = {}
     for client in clients:
-        group = shard.ground.groups.get(client.group)
+        group = shard.context.groups.get(client.group)
         if (
             not isinstance(group, ConsumerGroup)
             or client.id not in group.members
@@ -199,7 +199,7 @@ def check_classic(group: ClassicGroup) -> None:
 def check_waiting(world: GroupWorld) -> None:
     """Whoever has no answer is known to a group, in a state that will give one."""
     known: list[Asked] = []
-    for group in world.shard.ground.groups.values():
+    for group in world.shard.context.groups.values():
         for member in group.members.values() if isinstance(group, ClassicGroup) else ():
             assert member.joining is None or group.state == "PreparingRebalance"
             assert member.syncing is None or group.state == "CompletingRebalance"
@@ -210,8 +210,8 @@ def check_waiting(world: GroupWorld) -> None:
 def check_timers(world: GroupWorld) -> None:
     """Every member has an end if it is not heard of, every round has one, and nothing else has."""
     shard = world.shard
-    timers, wanted, allowed = shard.ground.timers, {_OFFSETS_TIMER}, set[TimerKey]()
-    for group in shard.ground.groups.values():
+    timers, wanted, allowed = shard.context.timers, {_OFFSETS_TIMER}, set[TimerKey]()
+    for group in shard.context.groups.values():
         if isinstance(group, ConsumerGroup):
             for member in group.members.values():
                 wanted.add(("session", group.id, member.id))
@@ -219,7 +219,11 @@ def check_timers(world: GroupWorld) -> None:
                     (kind, group.id, member.id)
                     for kind in ("rebalance", "classic-member-join", "classic-member-sync")
                 }
-                if member.state is MemberState.UNREVOKED and member.classic is None and member.epoch != AWAY:
+                if (
+                    member.state is MemberState.UNREVOKED
+                    and member.classic is None
+                    and member.epoch != STATIC_LEAVING_EPOCH
+                ):
                     wanted.add(("rebalance", group.id, member.id))
         elif isinstance(group, ClassicGroup):
             for one in group.members.values():
@@ -236,7 +240,7 @@ def check_timers(world: GroupWorld) -> None:
 
 def check_synced(shard: GroupShard, client: GroupClient) -> None:
     """A member of a classic group that was told an assignment is in the generation that it was told."""
-    group = shard.ground.groups.get(client.group)
+    group = shard.context.groups.get(client.group)
     if not isinstance(client, ClassicClient) or not client.is_in or not isinstance(group, ClassicGroup):
         return
     # It may still have what a consumer group gave it, before that became this one.
@@ -249,7 +253,7 @@ def check_synced(shard: GroupShard, client: GroupClient) -> None:
     written = {one.member_id: one.assignment for one in group.stored.members}
     # What it was told may name topics that are gone, and a group that was a consumer group between has not
     # written those down again.
-    topics = shard.ground.image.topics
+    topics = shard.context.image.topics
     assert _read(written[client.id], topics) == _read(client.assignment, topics)
 
 
@@ -267,7 +271,7 @@ def _read(assignment: bytes, topics: Mapping[str, TopicImage]) -> set[tuple[str,
 
 def check_settled(world: GroupWorld, group_id: str, clients: Sequence[GroupClient]) -> None:
     """All of these clients are in the group and nobody else is, and everything is read by one of them."""
-    group = world.shard.ground.groups.get(group_id)
+    group = world.shard.context.groups.get(group_id)
     if group is None:
         assert not clients
         return

@@ -95,7 +95,7 @@ class ClassicClient(GroupClient):
         self.join()
 
     def join(self) -> None:
-        group = self.world.shard.ground.groups.get(self.group)
+        group = self.world.shard.context.groups.get(self.group)
         was_expelled = isinstance(group, ConsumerGroup) and self.id not in group.members
         # By its own clock its session has ended as well.
         if was_expelled or not self.cooperative:
@@ -200,7 +200,7 @@ class ClassicClient(GroupClient):
             return
         self.phase = "in"
         self.assignment = answer.assignment
-        group = self.world.shard.ground.groups.get(self.group)
+        group = self.world.shard.context.groups.get(self.group)
         self.was_given_by_server = isinstance(group, ConsumerGroup)
         if self.protocol_type == "consumer":
             self._take(self._places(answer.assignment))

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
-from barnabas.coordinators.runtime.partition_of import partition_of as hash_of
+from barnabas.coordinators.runtime.shards import partition_of as hash_of
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -21,6 +20,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequestTopic,
 )
 from barnabas.server.broker import Broker
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from support.group.wire import ClassicMember, ConsumerMember, committed, find_coordinator
 from support.stories import Client, connect, partition_of
 

@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.coordinators.decision.outcome import InTransaction
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import one_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import NextBatch, one_batch, stamped_batch
 from barnabas.records.control import ControlType, read_control_type
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import NO_PRODUCER_ID, Codec, read_header
@@ -110,7 +109,7 @@ class _Compacted:
         self._producers.add(batch.producer_id)
         stamp = InTransaction(batch.producer_id, batch.producer_epoch)
         self._flush()
-        self._log.append(stamped_batch(kept, stamp, Place(0, 0, BATCH_BYTES_MAX, Codec.NONE), 0))
+        self._log.append(stamped_batch(kept, stamp, NextBatch(0, 0, BATCH_BYTES_MAX, Codec.NONE), 0))
 
     def end(self, marker: LoggedBatch, *, even_if_empty: bool) -> None:
         if marker.producer_id in self._producers or even_if_empty:
@@ -124,5 +123,5 @@ class _Compacted:
 
     def _flush(self) -> None:
         if self._plain:
-            self._log.append(one_batch(self._plain, Place(0, 0, BATCH_BYTES_MAX, Codec.NONE), 0))
+            self._log.append(one_batch(self._plain, NextBatch(0, 0, BATCH_BYTES_MAX, Codec.NONE), 0))
             self._plain = []

@@ -134,7 +134,7 @@ class OffsetModel:
 
     def see_members(self, world: GroupWorld) -> None:
         """To be called after every write."""
-        for group in world.shard.ground.groups.values():
+        for group in world.shard.context.groups.values():
             if not group.is_empty:
                 self._inhabited_ms[group.id] = world.now.ms
 

@@ -59,7 +59,7 @@ def speaker(who: GroupClient | None, lie: str) -> Speaker:
 
 
 def _instance_of_another(who: GroupClient) -> str:
-    group = who.world.shard.ground.groups.get(who.group)
+    group = who.world.shard.context.groups.get(who.group)
     if isinstance(group, ClassicGroup | ConsumerGroup):
         for instance_id, member_id in sorted(group.static.items()):
             if member_id != who.id:
@@ -158,7 +158,7 @@ def _code_of(commit: Committed) -> ErrorCode:
 
 def _verdict(world: GroupWorld, request: TxnOffsetCommitRequest) -> frozenset[ErrorCode]:
     """What the group may say to it as a whole."""
-    group = world.shard.ground.groups.get(request.group_id)
+    group = world.shard.context.groups.get(request.group_id)
     generation = request.generation_id
     if generation < 0 and (group is None or group.is_empty or not _names_anybody(request)):
         return _TAKEN

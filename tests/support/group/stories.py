@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, StoredRecord
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo
 from barnabas.coordinators.decision.timers import TimerKey, Timers
 from barnabas.coordinators.group.classic.group import ClassicGroup
-from barnabas.coordinators.group.classic.groups import ClassicGroups
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.settings import GroupSettings
+from barnabas.coordinators.group.shard import GroupShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
@@ -137,27 +137,25 @@ class Story:
 
     def __init__(self, settings: GroupSettings | None = None, *, group_id: str = GROUP) -> None:
         self.settings = settings or GroupSettings()
-        self.ground = Ground(self.settings, Random(7))
-        self.classic = ClassicGroups(self.ground)
-        self.stage = Stage(self.ground.timers, self._apply, self.classic.expire)
+        self.context = ShardContext(self.settings, Random(7))
+        self.shard = GroupShard(self.context)
+        self.classic = self.shard.classic
+        self.stage = Stage(self.context.timers, self.shard.apply, self.shard.expire)
         self.group_id = group_id
 
     @classmethod
     def beside(cls, other: "Story", group_id: str) -> "Story":
         """Another group of the same shard."""
         beside = cls(other.settings, group_id=group_id)
-        beside.ground, beside.classic, beside.stage = other.ground, other.classic, other.stage
+        beside.context, beside.stage = other.context, other.stage
+        beside.shard, beside.classic = other.shard, other.classic
         return beside
-
-    def _apply(self, record: Record) -> None:
-        assert isinstance(record, StoredRecord)
-        self.classic.apply(record.key, record.value)  # type: ignore[arg-type]
 
     # What there is
 
     @property
     def group(self) -> ClassicGroup:
-        group = self.ground.groups[self.group_id]
+        group = self.context.groups[self.group_id]
         assert isinstance(group, ClassicGroup)
         return group
 
@@ -174,7 +172,7 @@ class Story:
         """The group after a crash: nothing but what was written. Its sessions have begun."""
         after = Story(self.settings, group_id=self.group_id)
         for key, value in decoded(self.stage.records):
-            after.classic.apply(key, value)
+            after.classic.restore(key.group, value)
         after.stage.records += self.stage.records
         after.stage.carry_out(after.classic.loaded(after.stage.now))
         return after
@@ -202,7 +200,7 @@ class Story:
             protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
         )
         caller = Caller(member.client, HOST, version)
-        return self.stage.ask(lambda to, now: self.classic.join(request, caller, to, now))
+        return self.stage.ask(lambda to, now: self.classic.joins.join(request, caller, to, now))
 
     def joins(self, member: str | Member, **how: Any) -> Member:
         """It comes back with the id that it is given, if that is asked of it."""
@@ -227,7 +225,7 @@ class Story:
         said: dict[str, Any] = {
             "generation_id": member.generation,
             "protocol_type": "consumer",
-            "protocol_name": self.group.protocol if self.group_id in self.ground.groups else None,
+            "protocol_name": self.group.protocol if self.group_id in self.context.groups else None,
             **odd,
         }
         request = SyncGroupRequest(

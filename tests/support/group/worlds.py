@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.client.group.callbacks import Callback
+from barnabas.client.group.session import Callback
 from barnabas.sim.world import World
 from support.our_client.consumer_worlds import nothing_left
 from support.our_client.peers import ADDRESS, ports_of

@@ -10,13 +10,13 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import BatchHeader, batch_headers
 from barnabas.records.record import Record
 from barnabas.sim.disk import SimDisk
-from barnabas.storage.cleaner.facts import CleaningFacts
+from barnabas.storage.cleaner.facts import CleanedGroup, CleaningFacts
 from barnabas.storage.cleaner.grouping import Source
 from barnabas.storage.cleaner.job import Cleaning
-from barnabas.storage.cleaner.swap import swap_in
+from barnabas.storage.cleaner.swap import publish, retire, settle
 from barnabas.storage.names import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name, split_name
 from barnabas.storage.producers.table import LastRecord
-from barnabas.storage.segment.segment import SegmentWriter
+from barnabas.storage.segment.segment import Segment
 from barnabas.storage.segment.txn_index import AbortedTxn, pack_entry
 
 DIRECTORY = "/data/topic-0"
@@ -52,11 +52,15 @@ def write_segment(
     disk: SimDisk, base_offset: int, batches: Iterable[bytes], aborted: Sequence[AbortedTxn] = ()
 ) -> None:
     """Write and sync a segment with its indexes."""
-    writer = SegmentWriter(disk, DIRECTORY, base_offset, 4096, suffix="")
+    segment = Segment(disk, DIRECTORY, base_offset)
+    segment.make_files()
     for batch in batches:
         for _, header in batch_headers(batch):
-            writer.append(batch, header.last_offset, header.max_timestamp)
-    writer.finish().close()
+            segment.append([batch], len(batch), header.last_offset, header.max_timestamp, 4096)
+    segment.finish()
+    for written in segment.files_to_sync():
+        written.sync()
+    segment.close()
     if aborted:
         file = disk.open(f"{DIRECTORY}/{file_name(base_offset, TXN_INDEX)}", create=True)
         file.write(0, [b"".join(pack_entry(txn) for txn in aborted)])
@@ -137,13 +141,21 @@ class Setup:
         )
 
 
+def swap_in(disk: SimDisk, group: CleanedGroup) -> list[str]:
+    """Put one cleaned group in place; return the .deleted paths to remove later."""
+    publish(disk, DIRECTORY, group.base_offset)
+    paths = retire(disk, DIRECTORY, group.base_offset, group.replaces)
+    settle(disk, DIRECTORY, group.base_offset)
+    return paths
+
+
 def clean_and_swap(disk: SimDisk, setup: Setup) -> Cleaning:
     """Do a complete run: swap in each group before the next, and remove the old files."""
     cleaning = Cleaning(disk, setup.facts(disk))
     cleaning.fill_map()
     for number in range(len(cleaning.groups)):
         group = cleaning.clean_group(number)
-        for path in swap_in(disk, DIRECTORY, group.base_offset, group.replaces):
+        for path in swap_in(disk, group):
             disk.remove(path)
     return cleaning
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from struct import pack, unpack_from
 
-from barnabas.records.crc import crc32c_of
+from barnabas.records.header import crc32c_of
 from support.log.damaged_files import FIRST, SECOND, Case, flip, one, poke, position, sample
 
 

@@ -5,7 +5,8 @@ from typing import Any
 from barnabas.protocol.stored.framing import decode_control
 from barnabas.records.control import ControlType
 from barnabas.records.decode import decode_batch
-from barnabas.records.header import TRANSACTIONAL_BIT, BatchHeader, batch_headers
+from barnabas.records.header import TRANSACTIONAL_BIT, BatchHeader, batch_headers, pack_header
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers.table import CompletedTxn, Producers
 from barnabas.storage.segment.txn_index import AbortedTxn
 
@@ -22,9 +23,10 @@ def header(
     count: int = 1,
     transactional: bool = False,
     more_attributes: int = 0,
-) -> BatchHeader:
+    timestamp: int = 0,
+) -> Batch:
     """A header as a producer sends it: its base offset is 0."""
-    return BatchHeader(
+    fields = BatchHeader(
         base_offset=0,
         batch_length=100,
         leader_epoch=-1,
@@ -33,18 +35,19 @@ def header(
         attributes=(TRANSACTIONAL_BIT if transactional else 0) | more_attributes,
         last_offset_delta=count - 1,
         base_timestamp=0,
-        max_timestamp=0,
+        max_timestamp=timestamp,
         producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=sequence,
         count=count,
     )
+    return Batch(pack_header(fields), 0)
 
 
 def append(producers: Producers, producer_id: int = P, *, timestamp: int = 1, **fields: Any) -> int:
     """Register a batch at the end of the log; return its base offset."""
     base_offset = producers.end_offset
-    producers.appended(header(producer_id, **fields), base_offset, timestamp)
+    producers.appended(header(producer_id, timestamp=timestamp, **fields), base_offset)
     return base_offset
 
 
@@ -106,5 +109,5 @@ def replay(log: bytes, upto: int) -> tuple[Producers, list[AbortedTxn]]:
             if entry is not None:
                 aborted.append(entry)
         else:
-            producers.appended(found, found.base_offset, found.max_timestamp)
+            producers.appended(Batch(log, at), found.base_offset)
     return producers, aborted

@@ -2,7 +2,7 @@
 
 `java` is the Java producer's default; the other partitioners have librdkafka's names for them. A partition is
 null where the client chose by chance. tests/interop/test_partitions_of_keys.py asks the clients and writes
-the file; the tests of barnabas.client.partitioning read it.
+the file; the tests of barnabas.client.producer.key_hashes read it.
 """
 
 import json

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from barnabas.spark.java import use_java
+from barnabas.base.java import use_java
 from barnabas.spark.lag import LagListener, QueryLag
 
 GUARANTEES: Final[list[dict[str, str]]] = [

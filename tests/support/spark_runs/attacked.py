@@ -15,7 +15,7 @@ from pyspark.sql.functions import expr
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import IsolationLevel, OffsetSpec
+from barnabas.client.admin.records import IsolationLevel, OffsetSpec
 from barnabas.client.admin.transactions import TransactionState
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.consumer.message import EndOfPartition

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import OffsetSpec
+from barnabas.client.admin.records import OffsetSpec
 from barnabas.client.blocking import Admin, Consumer, Producer
 from barnabas.client.consumer.message import EndOfPartition
 from support.process.our_broker import OurBroker

@@ -6,6 +6,9 @@ when everything is over is in txn_model_scene.py.
 """
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.adding import decide_add_offsets, decide_add_or_verify, decide_add_partitions
+from barnabas.coordinators.txn.ending import decide_end
+from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
@@ -50,7 +53,7 @@ class TxnWorld(HostedShard):
         )
         shard = self.shard
         answer: InitProducerIdResponse = self.ask_with_id(
-            lambda new_id, to, now: shard.init(request, version, new_id, to, now)
+            lambda new_id, to, now: decide_init(shard.table, request, version, new_id, to, now)
         ).answer
         return answer
 
@@ -71,12 +74,14 @@ class TxnWorld(HostedShard):
         )
         shard = self.shard
         answer: AddPartitionsToTxnResult = self.ask(
-            lambda to, now: shard.add_partitions(asked, version, to, now)
+            lambda to, now: decide_add_partitions(shard.table, asked, version, to, now)
         )
         if answer is not None and (verify or version >= BROKERS_FROM):
             # A leader that is here is told the same, and what it adds is there already.
             whose = TxnProducer(transactional_id, *producer)
-            told = self.ask(lambda to, now: shard.let_in(whose, partitions, not verify, to, now))
+            told = self.ask(
+                lambda to, now: decide_add_or_verify(shard.table, whose, partitions, not verify, to, now)
+            )
             assert told == dict(zip(partitions, codes(answer), strict=True)), (told, answer)
         return answer
 
@@ -88,7 +93,7 @@ class TxnWorld(HostedShard):
         )
         shard = self.shard
         answer: AddOffsetsToTxnResponse = self.ask(
-            lambda to, now: shard.add_offsets(request, version, partition, to, now)
+            lambda to, now: decide_add_offsets(shard.table, request, version, partition, to, now)
         )
         return answer
 
@@ -108,7 +113,7 @@ class TxnWorld(HostedShard):
         )
         shard = self.shard
         answer: EndTxnResponse = self.ask_with_id(
-            lambda new_id, to, now: shard.end(request, version, new_id, to, now)
+            lambda new_id, to, now: decide_end(shard.table, request, version, new_id, to, now)
         ).answer
         return answer
 

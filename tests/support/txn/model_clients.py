@@ -5,7 +5,7 @@ seen, or not. Whatever a producer was told, and whatever a partition says, must 
 """
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import EndTxnResponse, InitProducerIdResponse
 from support.txn.model import TxnWorld, codes

@@ -1,8 +1,7 @@
 """What the model of the coordinator is about: producers, what they have done, and partitions; and its end."""
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.markers import MarkersToWrite
-from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.table import MarkersToWrite, TxnSettings
 from support.txn.model import TxnWorld
 from support.txn.model_clients import Deed, Log, Producer
 
@@ -65,12 +64,12 @@ class TxnScene:
         For old clients nothing tells a marker that is late from that of the next transaction, so that a late
         one may tear it. That is what version 2 is for.
         """
-        marking = self.world.shard.ground.marking.get(ended.transactional_id)
+        marking = self.world.shard.table.pending_markers.get(ended.transactional_id)
         return marking is not None and marking.ended == ended._replace(coordinator_epoch=self.world.epoch)
 
     def write_markers(self) -> None:
         for ended in list(self.world.desk.asked):
-            if self.world.shard.awaits(ended):
+            if self.world.shard.table.is_pending(ended):
                 for log in self.logs:
                     if log.tp in ended.partitions:
                         assert log.mark(ended), f"{log.tp} refuses {ended}"

@@ -12,15 +12,12 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import Now, Outcome, Record, ReplyTo
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import batches
-from barnabas.coordinators.txn.errors import NeedsProducerId
-from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.runtime.writing import NextBatch, batches
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
 from barnabas.coordinators.txn.record import TxnRecord
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.coordinators.txn.state import Txn
+from barnabas.coordinators.txn.table import MarkersToWrite, TxnSettings, TxnTable
 from barnabas.records.header import Codec
 
 START_MS = 1_700_000_000_000
@@ -68,7 +65,7 @@ class HostedShard:
         return Now(START_MS + self.tick_ms, self.tick_ms)
 
     def txn(self, transactional_id: str = "t") -> Txn:
-        return self.shard.ground.txns[transactional_id]
+        return self.shard.table.txns[transactional_id]
 
     # What comes of a request or of a timer
 
@@ -80,17 +77,18 @@ class HostedShard:
         outcomes, self._turn = self._turn, None
         self._write_and_answer(outcomes)
 
-    def do(self, act: Callable[[Now], Outcome]) -> None:
+    def do(self, act: Callable[[Now], Outcome]) -> Outcome:
         outcome = act(self.now)
         if self._turn is not None:
             for record in outcome.records:
                 self.shard.apply(record)
             self._turn.append(outcome)
-            return
+            return outcome
         if not self.refuses:
             for record in outcome.records:
                 self.shard.apply(record)
         self._write_and_answer([outcome])
+        return outcome
 
     def _write_and_answer(self, outcomes: list[Outcome]) -> None:
         records = [record for outcome in outcomes for record in outcome.records]
@@ -111,12 +109,12 @@ class HostedShard:
                     to.answer = answer
 
     def _write(self, records: list[Record]) -> None:
-        written = batches(records, Place(0, 0, self._batch_bytes_max, Codec.NONE), self.now.ms)
+        written = batches(records, NextBatch(0, 0, self._batch_bytes_max, Codec.NONE), self.now.ms)
         self.log += written
         for batch in written:
             self._follower.replay(batch)
         assert self._follower.durable() == self.shard.durable(), "the log does not tell what has happened"
-        assert self._follower.ground.ongoing.keys() == self.shard.ground.ongoing.keys()
+        assert self._follower.table.ongoing.keys() == self.shard.table.ongoing.keys()
 
     def ask(self, act: Callable[[ReplyTo, Now], Outcome]) -> Any:
         """The answer; None if the coordinator has gone, or in one_turn()."""
@@ -130,10 +128,10 @@ class HostedShard:
     def ask_with_id(self, act: Callable[[int | None, ReplyTo, Now], Outcome]) -> Asked:
         """As handlers do it: a new producer id is there only for those who need it."""
         before = self.shard.durable()
-        try:
-            return self.ask_later(lambda to, now: act(None, to, now))
-        except NeedsProducerId:
-            assert self.shard.durable() == before, "changed before it had what it needs"
+        asked = Asked()
+        if self.do(lambda now: act(None, asked, now)) is not NEEDS_PRODUCER_ID:
+            return asked
+        assert self.shard.durable() == before, "changed before it had what it needs"
         self._ids += 1
         new_id = self._ids
         return self.ask_later(lambda to, now: act(new_id, to, now))
@@ -154,7 +152,7 @@ class HostedShard:
         """The partitions have their markers; all of them, if it is not said which."""
         told = ended.partitions if partitions is None else list(partitions)
         shard = self.shard
-        self.do(lambda now: shard.markers_written(ended, told, now))
+        self.do(lambda now: shard.table.markers_written(ended, told, now))
 
     def mark_all(self) -> None:
         for ended in list(self.desk.asked):
@@ -174,7 +172,7 @@ class HostedShard:
     # How a shard ends
 
     def takes_settings(self, settings: TxnSettings) -> None:
-        self.settings = self.shard.ground.settings = settings
+        self.settings = self.shard.table.settings = settings
 
     def crash(self) -> None:
         self.refuses = False
@@ -187,14 +185,14 @@ class HostedShard:
         self.shard = self.replayed(self.log)
         self._follower = self.replayed(self.log)
         self.do(self.shard.loaded)
-        prepared = {one for one, txn in self.shard.ground.txns.items() if txn.is_prepared}
+        prepared = {one for one, txn in self.shard.table.txns.items() if txn.is_prepared}
         assert {ended.transactional_id for ended in self.desk.asked} == prepared, (
             "markers not asked for again"
         )
 
     def replayed(self, log: Iterable[bytes]) -> TxnShard:
         """A shard that has read this log and knows nothing else."""
-        shard = TxnShard(TxnGround(self.settings, self.desk, self.epoch, lambda: self._batch_bytes_max))
+        shard = TxnShard(TxnTable(self.settings, self.desk, self.epoch, lambda: self._batch_bytes_max))
         for batch in log:
             shard.replay(batch)
         return shard

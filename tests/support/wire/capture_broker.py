@@ -18,6 +18,7 @@ from barnabas.base.ids import Uuid
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
 from barnabas.protocol.exchange import (
+    FrameDecoder,
     Request,
     UnsupportedRequest,
     decode_request,
@@ -26,7 +27,6 @@ from barnabas.protocol.exchange import (
     refuse_api_versions,
     response_parts,
 )
-from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.schema.versions import Versions
 from barnabas.records.header import BatchHeader, batch_headers, stamp
 from support.wire.capture_answers import ANSWERS, HOST, LEADER_EPOCH

@@ -9,8 +9,7 @@ from struct import Struct
 from typing import Any
 
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.exchange import decode_response, encode_request
-from barnabas.protocol.frame import FRAME_BYTES_MAX
+from barnabas.protocol.exchange import FRAME_BYTES_MAX, decode_response, encode_request
 from barnabas.protocol.schema.struct import schema_of
 
 ANSWER_TIMEOUT_S = 30.0

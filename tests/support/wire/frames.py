@@ -1,6 +1,7 @@
 """A raw client on any asyncio loop, and handlers to try a connection with."""
 
 import asyncio
+from collections.abc import Iterable
 from struct import Struct
 from typing import Any
 
@@ -56,3 +57,9 @@ class RawClient:
 
     def close(self) -> None:
         self.writer.close()
+
+
+def frame(parts: Iterable[bytes]) -> bytes:
+    """Join the parts of a message to one frame."""
+    body = b"".join(parts)
+    return len(body).to_bytes(4, "big") + body

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.frame import FrameDecoder
+from barnabas.protocol.exchange import FrameDecoder
 
 HOST: Final = "127.0.0.1"
 # However slow the machine is: what is held back is Spark's, which takes seconds to get there.

@@ -16,8 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.exchange import decode_response, response_parts
-from barnabas.protocol.frame import FrameDecoder
+from barnabas.protocol.exchange import FrameDecoder, decode_response, response_parts
 from barnabas.server.handlers.table import APIS
 
 HOST = "127.0.0.1"

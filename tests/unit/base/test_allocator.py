@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = """
 import resource
-from barnabas.base.allocator import keep_freed_memory
+from barnabas.base.memory import keep_freed_memory
 {call}
 for turn in range(60):
     if turn == 10:

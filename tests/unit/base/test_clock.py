@@ -9,7 +9,7 @@ from barnabas.base.clock import SystemClock
 pytestmark = pytest.mark.kernel
 
 
-def test_the_processor_is_used_by_who_works_and_not_by_who_sleeps() -> None:
+def test_cpu_time_counts_work_and_not_sleep() -> None:
     clock = SystemClock()
     begun_ns, used_ns = clock.ticks_ns(), clock.used_ns()
     time.sleep(0.2)

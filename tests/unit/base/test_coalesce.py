@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from barnabas.base.coalesce import Coalesced
+from barnabas.base.tasks import Coalesced
 
 
-def test_those_who_come_meanwhile_are_served_together_by_the_next_run() -> None:
+def test_calls_during_a_run_share_the_next_one() -> None:
     runs: list[int] = []
 
     async def story() -> None:

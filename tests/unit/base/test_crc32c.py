@@ -11,7 +11,7 @@ from barnabas.base.crc32c import crc32c
 CHECK = 0xE3069283
 
 
-def test_it_is_crc32c_and_can_go_on() -> None:
+def test_crc32c_can_be_continued() -> None:
     assert crc32c(b"123456789") == CHECK
     assert crc32c(b"56789", crc32c(b"1234")) == CHECK
     assert crc32c(memoryview(b"0123456789")[1:]) == CHECK

@@ -31,7 +31,7 @@ def fail() -> None:
     raise OSError(28, "full")
 
 
-def test_what_the_work_raises_is_raised_to_the_caller() -> None:
+def test_an_exception_of_the_work_is_raised_to_the_caller() -> None:
     threads = ThreadExecutor(1)
     for executor in (threads, InlineExecutor()):
         with pytest.raises(OSError, match="full"):
@@ -57,7 +57,7 @@ def test_all_threads_are_made_at_the_beginning() -> None:
     assert executor.close()
 
 
-def test_closing_does_not_wait_longer_than_it_is_told_and_drops_what_waits_in_line() -> None:
+def test_close_waits_up_to_its_timeout_and_drops_queued_work() -> None:
     executor = ThreadExecutor(1)
     may_end, done = threading.Event(), threading.Event()
 

@@ -5,14 +5,14 @@ import sys
 
 STORY = """
 import gc, weakref
-from barnabas.base.garbage import YOUNG_MAX, leave_out_what_is_there
+from barnabas.base.memory import YOUNG_MAX, freeze_existing_objects
 
 class Ring:
     def __init__(self):
         self.me = self
 
 old = [Ring() for _ in range(1000)]
-leave_out_what_is_there()
+freeze_existing_objects()
 assert gc.isenabled() and gc.get_threshold()[0] == YOUNG_MAX
 assert gc.get_freeze_count() > 1000
 ring = weakref.ref(Ring())
@@ -23,13 +23,13 @@ assert ring() is None, "a cycle that came later is found"
 
 STAYING = """
 import gc, weakref
-from barnabas.base.garbage import YOUNG_MAX, YOUNG_TIMES, collect_all, leave_out_what_is_there
+from barnabas.base.memory import YOUNG_MAX, YOUNG_TIMES, collect_all, freeze_existing_objects
 
 class Ring:
     def __init__(self):
         self.me = self
 
-leave_out_what_is_there()
+freeze_existing_objects()
 rings = [Ring() for _ in range(50)]
 watched = [weakref.ref(ring) for ring in rings]
 kept, most = [], 0
@@ -44,7 +44,7 @@ assert not any(ring() for ring in watched)
 """
 
 
-def test_what_stays_is_not_looked_at_for_ever() -> None:
+def test_surviving_objects_are_not_traversed_again() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STAYING], capture_output=True, text=True, timeout=60, check=False
     )
@@ -52,7 +52,7 @@ def test_what_stays_is_not_looked_at_for_ever() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_comes_later_is_still_collected() -> None:
+def test_later_objects_are_still_collected() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STORY], capture_output=True, text=True, timeout=60, check=False
     )

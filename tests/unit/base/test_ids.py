@@ -21,6 +21,6 @@ def test_every_uuid_is_read_back(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "pbsjXiB4TKW1WQfkMQv7/w", "A" * 24, "é" * 22, "A" * 21])
-def test_what_is_no_uuid_is_refused(text: str) -> None:
+def test_an_invalid_uuid_is_rejected(text: str) -> None:
     with pytest.raises(Malformed, match="uuid"):
         parse_uuid(text)

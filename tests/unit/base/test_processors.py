@@ -25,7 +25,7 @@ def test_this_process_has_at_least_a_part_of_one() -> None:
     assert 0 < processors() <= BOUND_TO
 
 
-def test_it_is_what_the_process_is_bound_to() -> None:
+def test_processors_counts_the_cpu_affinity_of_the_process() -> None:
     bound = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(bound)})

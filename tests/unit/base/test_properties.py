@@ -62,7 +62,7 @@ text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(st.dictionaries(text, text))
-def test_what_is_written_is_read_back(entries: dict[str, str]) -> None:
+def test_written_properties_are_read_back(entries: dict[str, str]) -> None:
     assert parse(render(entries.items(), now_ms=0)) == entries
 
 

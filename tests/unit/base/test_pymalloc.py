@@ -87,7 +87,7 @@ def run(story: str, *arguments: str, **environment: str) -> list[str]:
 
 
 @needs_glibc
-def test_a_few_objects_do_not_keep_the_memory_of_those_that_came_with_them() -> None:
+def test_a_few_live_objects_do_not_hold_freed_memory() -> None:
     grown, left = map(int, run(SURVIVORS, "malloc"))
     assert left < grown / 4
 

@@ -28,7 +28,7 @@ def test_a_pattern_matches_as_one_of_re_does() -> None:
         ("\udcff", "invalid UTF-8"),
     ],
 )
-def test_what_re2_does_not_know_is_refused_in_its_words_and_not_written_to_stderr(
+def test_an_invalid_pattern_has_the_message_of_re2_and_no_stderr(
     text: str, reason: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(NotRe2) as caught:

@@ -130,7 +130,7 @@ def test_any_text_is_read_or_refused_with_the_one_error(kind: SettingType, text:
     assert parse_value("x", kind, shown) == value
 
 
-def test_what_is_not_set_is_not_parsed() -> None:
+def test_missing_settings_are_not_parsed() -> None:
     assert parse_settings(DECLARED, {}, {}) == {}
     assert Example() == Example(wait_ms=5, secret_word=None)
 
@@ -143,7 +143,7 @@ def test_an_own_value_counts_more_than_a_synonym() -> None:
     assert parse_settings(DECLARED, {}, {"some.hours": "2"}) == {"wait_ms": 7_200_000}
 
 
-def test_below_the_floor_everything_means_the_same() -> None:
+def test_all_values_below_the_floor_are_equal() -> None:
     assert parse_settings(DECLARED, {}, {"some.ms": "-99"}) == {"wait_ms": -1}
 
 
@@ -166,7 +166,7 @@ def test_a_password_is_not_shown_when_it_is_refused() -> None:
     assert "swordfish" not in f"{raised.value}{raised.value.value}"
 
 
-def test_rules_say_what_would_be_right() -> None:
+def test_rules_describe_valid_values() -> None:
     assert between(1, 9).text == "between 1 and 9"
     assert [between(1, 9).allows(value) for value in (0, 1, 9, 10)] == [False, True, True, False]
     policies = list_of("compact", "delete")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.base.spelling import nearest
+from barnabas.base.settings import nearest
 
 KNOWN = ["startingOffsets", "startingTimestamp", "subscribe"]
 

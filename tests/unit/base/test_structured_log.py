@@ -102,7 +102,7 @@ def test_a_client_cannot_make_up_keys_or_lines() -> None:
     }
 
 
-def test_what_is_filled_into_an_event_makes_no_keys_either() -> None:
+def test_text_inserted_into_an_event_makes_no_keys() -> None:
     assert text("log recovery: %s", "cut at 5").endswith(" log recovery: cut at 5")
     assert text("log recovery: %s", "x level=ERROR").endswith(' "log recovery: x level=ERROR"')
     assert text("log recovery: %s", "x\ny").endswith(" log recovery: x\\ny")
@@ -123,7 +123,7 @@ def test_a_width_that_is_an_argument_is_counted() -> None:
     assert text("seen n=%*d x=%s", 3, 7, "y").endswith(' seen n="  7" x=y')
 
 
-def test_a_key_that_every_line_has_is_told_apart() -> None:
+def test_a_key_that_every_line_has_is_renamed() -> None:
     found = read("late time=%d level=%s event=%s", 5, "high", "e")
 
     assert (found["event"], found["event_"], found["time_"], found["level_"]) == ("late", "e", 5, "high")

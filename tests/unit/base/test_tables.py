@@ -2,7 +2,7 @@
 
 import sys
 
-from barnabas.base.tables import shrink
+from barnabas.base.memory import shrink
 
 
 def test_a_dict_that_loses_its_entries_becomes_small() -> None:

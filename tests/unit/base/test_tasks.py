@@ -86,7 +86,7 @@ def test_work_that_failed_after_long_is_begun_again_soon() -> None:
     assert pauses == {RESTART_S_MAX + 1 + RESTART_S}
 
 
-def test_a_task_that_fails_is_told_and_others_go_on() -> None:
+def test_a_failed_task_is_reported_and_others_continue() -> None:
     async def story() -> tuple[list[BaseException], list[str]]:
         crashes: list[BaseException] = []
         done: list[str] = []

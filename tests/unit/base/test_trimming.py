@@ -12,7 +12,7 @@ SMALL = 40 << 20
 
 STORY = """
 import asyncio, barnabas.base.trimming as trimming
-from barnabas.base.allocator import keep_freed_memory
+from barnabas.base.memory import keep_freed_memory
 from barnabas.base.executor import ThreadExecutor
 
 async def main():
@@ -81,12 +81,12 @@ assert not is_growing()
 OF_CONTAINERS = """
 import asyncio, gc
 from barnabas.base.executor import ThreadExecutor
-from barnabas.base.garbage import YOUNG_MAX, leave_out_what_is_there
+from barnabas.base.memory import YOUNG_MAX, freeze_existing_objects
 from barnabas.base.pymalloc import ObjectAllocator
 from barnabas.base.trimming import EXCESS_BYTES, Trimming
 
 async def main():
-    leave_out_what_is_there()
+    freeze_existing_objects()
     sizes = [40 << 20]
     objects, executor = ObjectAllocator(), ThreadExecutor(1)
     trimming = Trimming(lambda: sizes[-1], objects=objects, pause_s_min=0.01)

@@ -142,7 +142,7 @@ def test_two_are_equal_if_class_and_fields_are() -> None:
     assert Point(1, 2) not in others
 
 
-def test_what_is_identical_is_equal_as_in_a_dataclass() -> None:
+def test_identical_values_are_equal_as_in_a_dataclass() -> None:
     assert One(math.nan) == One(math.nan)
     assert Point(math.nan) == Point(math.nan)  # type: ignore[arg-type]
 
@@ -166,7 +166,7 @@ def test_it_shows_its_fields(one: object, shown: str) -> None:
     assert repr(one) == shown
 
 
-def test_one_that_holds_itself_can_be_shown() -> None:
+def test_a_recursive_value_has_a_repr() -> None:
     inside: list[object] = []
     inside.append(One(inside))
     assert repr(inside[0]) == "One(content=[...])"
@@ -226,7 +226,7 @@ def test_it_is_checked_after_it_is_made_but_not_when_it_is_copied() -> None:
         replace(Checked(1, 2), least=3)
 
 
-def test_a_method_of_its_own_stays() -> None:
+def test_a_method_of_the_class_is_not_replaced() -> None:
     @value
     class Quiet:
         name: str
@@ -245,14 +245,14 @@ def test_a_method_of_its_own_stays() -> None:
     assert hash(Quiet("a")) == 5
 
 
-def test_the_class_keeps_what_it_is_called() -> None:
+def test_the_class_keeps_its_names() -> None:
     assert (Point.__name__, Point.__qualname__, Point.__module__) == ("Point", "Point", __name__)
     assert Point.__doc__ == "A place."
     assert declared_anew().__qualname__ == "declared_anew.<locals>.Fresh"
 
 
 @pytest.mark.parametrize(("ours", "plain"), PAIRS)
-def test_dataclasses_takes_it_for_one_of_its_own(ours: Any, plain: Any) -> None:
+def test_dataclasses_functions_accept_a_value_class(ours: Any, plain: Any) -> None:
     assert is_dataclass(ours)
     for found, expected in zip(fields(ours), fields(plain), strict=True):
         for what in ("name", "type", "default", "default_factory", "init", "compare", "kw_only"):
@@ -302,12 +302,12 @@ def test_a_value_has_no_bases_and_no_subclasses() -> None:
         (list[int], field(default_factory=list, metadata={"a": 1}), "may only set default_factory"),
     ],
 )
-def test_what_a_value_cannot_have_is_refused(annotation: Any, default: object, why: str) -> None:
+def test_unsupported_declarations_are_rejected(annotation: Any, default: object, why: str) -> None:
     with pytest.raises(AssertionError, match=why):
         value(type("Refused", (), {"__annotations__": {"x": annotation}, "x": default}))
 
 
-def test_a_field_without_a_default_comes_first_unless_all_are_given_by_name() -> None:
+def test_fields_without_a_default_come_first_unless_keyword_only() -> None:
     body = {"__annotations__": {"x": int, "y": int}, "x": 1}
     with pytest.raises(AssertionError, match="comes after one that has it"):
         value(type("Disordered", (), dict(body)))

@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.interest import Interest
 from barnabas.client.metadata import NO_LEADER, Metadata, Node
+from barnabas.client.topics_in_use import TopicsInUse
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import (
     MetadataResponse,
@@ -41,7 +41,7 @@ def answer(*rows: MetadataResponsePartition, error: int = 0, topic_id: Uuid = FI
     return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=2, topics=[topic])
 
 
-def test_an_answer_tells_of_nodes_topics_and_leaders() -> None:
+def test_a_response_has_nodes_topics_and_leaders() -> None:
     known = Metadata().with_answer(answer(row(1, leader=2), row(0)))
 
     assert known.nodes == {1: Node(1, "h1", 9092), 2: Node(2, "h2", 9092)}
@@ -123,31 +123,31 @@ def test_unused_topics_are_dropped() -> None:
 
 
 def test_a_forgotten_leader_is_valid_again_after_a_later_refresh() -> None:
-    interest = Interest()
-    before = interest.moment()
-    interest.forget(ORDERS_0, 4)
+    topics_in_use = TopicsInUse()
+    before = topics_in_use.start_refresh()
+    topics_in_use.forget(ORDERS_0, 4)
 
-    interest.refreshed(frozenset({"orders"}), before)
-    assert interest.is_forgotten(ORDERS_0, 4)
+    topics_in_use.refreshed(frozenset({"orders"}), before)
+    assert topics_in_use.is_forgotten(ORDERS_0, 4)
 
-    interest.refreshed(frozenset({"orders"}), interest.moment())
-    assert not interest.is_forgotten(ORDERS_0, 4)
+    topics_in_use.refreshed(frozenset({"orders"}), topics_in_use.start_refresh())
+    assert not topics_in_use.is_forgotten(ORDERS_0, 4)
 
 
 def test_a_leader_newer_than_the_forgotten_one_is_valid() -> None:
-    interest = Interest()
-    interest.forget(ORDERS_0, 4)
+    topics_in_use = TopicsInUse()
+    topics_in_use.forget(ORDERS_0, 4)
 
-    assert interest.is_forgotten(ORDERS_0, 3)
-    assert not interest.is_forgotten(ORDERS_0, 5)
+    assert topics_in_use.is_forgotten(ORDERS_0, 3)
+    assert not topics_in_use.is_forgotten(ORDERS_0, 5)
 
 
-def test_idle_topics_are_dropped_with_what_was_forgotten_of_them() -> None:
-    interest = Interest()
-    interest.touch("orders", 1.0)
-    interest.touch("other", 5.0)
-    interest.forget(ORDERS_0, 4)
+def test_idle_topics_are_dropped_with_their_invalidated_leaders() -> None:
+    topics_in_use = TopicsInUse()
+    topics_in_use.touch("orders", 1.0)
+    topics_in_use.touch("other", 5.0)
+    topics_in_use.forget(ORDERS_0, 4)
 
-    assert interest.drop_idle(2.0) == ["orders"]
-    assert list(interest.names) == ["other"]
-    assert not interest.has_forgotten
+    assert topics_in_use.drop_idle(2.0) == ["orders"]
+    assert list(topics_in_use.names) == ["other"]
+    assert not topics_in_use.has_forgotten

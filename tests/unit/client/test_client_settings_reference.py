@@ -6,10 +6,9 @@ PYTHONPATH=src python tests/unit/client/test_client_settings_reference.py       
 from pathlib import Path
 
 from barnabas.base.settings import format_value, settings_of
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.producer.settings import ProducerSettings
-from barnabas.client.settings import REFUSED, ClientSettings
+from barnabas.client.settings import REFUSED, AdminSettings, ClientSettings
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "client-settings.md"
 OPENING = """# Settings of clients

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.client.sockets import Alarm
+from barnabas.client.sockets import LowWaterMark
 
 PART = 64 * 1024
 NOW_S = 1000.0
@@ -14,7 +14,7 @@ LONG_S = 0.04
 
 
 class Transport:
-    """The part of a transport that the Alarm uses."""
+    """The part of a transport that the LowWaterMark uses."""
 
     def __init__(self, receiver: socket.socket | None) -> None:
         self.receiver = receiver
@@ -39,7 +39,7 @@ def is_woken(receiver: socket.socket, within_s: float = 0.1) -> bool:
 
 def test_a_large_answer_wakes_when_a_good_part_is_there(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
-    Alarm(Transport(receiver)).expect(4 * PART, PART, NOW_S)
+    LowWaterMark(Transport(receiver)).expect(4 * PART, PART, NOW_S)
 
     sender.sendall(bytes(PART // 2))
     assert not is_woken(receiver)
@@ -49,9 +49,9 @@ def test_a_large_answer_wakes_when_a_good_part_is_there(ends: tuple[socket.socke
 
 def test_the_last_part_wakes_when_it_is_whole(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
-    alarm = Alarm(Transport(receiver))
-    alarm.expect(4 * PART, PART, NOW_S)
-    alarm.expect(100, PART, NOW_S)
+    low_water_mark = LowWaterMark(Transport(receiver))
+    low_water_mark.expect(4 * PART, PART, NOW_S)
+    low_water_mark.expect(100, PART, NOW_S)
 
     sender.sendall(bytes(99))
     assert not is_woken(receiver)
@@ -61,9 +61,9 @@ def test_the_last_part_wakes_when_it_is_whole(ends: tuple[socket.socket, socket.
 
 def test_between_answers_every_byte_wakes(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
-    alarm = Alarm(Transport(receiver))
-    alarm.expect(4 * PART, PART, NOW_S)
-    alarm.expect(0, PART, NOW_S)
+    low_water_mark = LowWaterMark(Transport(receiver))
+    low_water_mark.expect(4 * PART, PART, NOW_S)
+    low_water_mark.expect(0, PART, NOW_S)
 
     sender.sendall(bytes(1))
     assert is_woken(receiver, within_s=30)
@@ -71,15 +71,15 @@ def test_between_answers_every_byte_wakes(ends: tuple[socket.socket, socket.sock
 
 def test_small_answers_are_not_worth_a_call(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
-    Alarm(Transport(receiver)).expect(PART - 1, 1, NOW_S)
+    LowWaterMark(Transport(receiver)).expect(PART - 1, 1, NOW_S)
 
     sender.sendall(bytes(1))
     assert is_woken(receiver, within_s=30)
 
 
-def test_the_end_of_a_connection_is_told_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_the_end_of_a_connection_is_reported_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
-    Alarm(Transport(receiver)).expect(4 * PART, PART, NOW_S)
+    LowWaterMark(Transport(receiver)).expect(4 * PART, PART, NOW_S)
 
     sender.sendall(bytes(10))
     sender.close()
@@ -99,9 +99,9 @@ def test_late_wakeups_disable_the_low_water_mark(
     ends: tuple[socket.socket, socket.socket], received: int, apart_s: float, is_given_up: bool
 ) -> None:
     sender, receiver = ends
-    alarm = Alarm(Transport(receiver))
+    low_water_mark = LowWaterMark(Transport(receiver))
     for number in range(4):
-        alarm.expect(100 * PART, received, NOW_S + number * apart_s)
+        low_water_mark.expect(100 * PART, received, NOW_S + number * apart_s)
 
     sender.sendall(bytes(1))
 
@@ -110,16 +110,16 @@ def test_late_wakeups_disable_the_low_water_mark(
 
 def test_time_between_responses_does_not_count_as_late(ends: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = ends
-    alarm = Alarm(Transport(receiver))
+    low_water_mark = LowWaterMark(Transport(receiver))
     for number in range(8):
         # A response of two parts, and the next one a second later.
-        alarm.expect(2 * PART, 1000, NOW_S + number)
-        alarm.expect(0, 2 * PART, NOW_S + number)
-    alarm.expect(2 * PART, 1000, NOW_S + 9)
+        low_water_mark.expect(2 * PART, 1000, NOW_S + number)
+        low_water_mark.expect(0, 2 * PART, NOW_S + number)
+    low_water_mark.expect(2 * PART, 1000, NOW_S + 9)
 
     sender.sendall(bytes(1))
     assert not is_woken(receiver)
 
 
 def test_a_transport_without_a_socket_is_ignored() -> None:
-    Alarm(Transport(None)).expect(4 * PART, PART, NOW_S)
+    LowWaterMark(Transport(None)).expect(4 * PART, PART, NOW_S)

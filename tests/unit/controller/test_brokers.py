@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.controller.versions import as_written
+from barnabas.controller.registrations import as_written
 from barnabas.metadata.partition import UNASSIGNED
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import (
@@ -65,7 +65,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_state() -> None:
     assert world.image.brokers[1].registration.rack == "a"
 
 
-def test_another_incarnation_waits_until_the_session_of_the_first_has_run_out() -> None:
+def test_another_incarnation_waits_for_the_session_timeout_of_the_first() -> None:
     world = ActiveController(session_timeout_ms=9_000).with_brokers(1)
 
     assert world.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
@@ -147,7 +147,7 @@ def test_a_broker_that_was_eligible_and_did_not_stop_cleanly_is_so_no_more() -> 
     assert shown(world, "orders") == (2, (2,), (), ())
 
 
-def test_the_last_replica_that_did_not_stop_cleanly_is_remembered_as_the_last_leader() -> None:
+def test_an_uncleanly_stopped_last_replica_is_the_last_known_leader() -> None:
     world = ActiveController().with_brokers(1).with_topic("orders", [1])
     world.now_ms += 20_000
 
@@ -185,7 +185,7 @@ def test_a_broker_with_a_stale_registration_is_refused(changes: dict[str, int]) 
     assert world.beat(1, **changes).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_a_broker_without_heartbeats_is_fenced_and_others_lead_its_partitions() -> None:
+def test_a_broker_without_heartbeats_is_fenced_and_loses_leadership() -> None:
     world = ActiveController(session_timeout_ms=9_000).with_brokers(1, 2)
     world.with_topic("both", [1, 2]).with_topic("alone", [1])
     world.tick(5_000)
@@ -203,7 +203,7 @@ def test_a_broker_without_heartbeats_is_fenced_and_others_lead_its_partitions() 
     assert world.image == world.replayed()
 
 
-def test_a_broker_that_comes_back_leads_what_only_it_can_lead() -> None:
+def test_a_returning_broker_leads_partitions_without_other_leaders() -> None:
     world = ActiveController(session_timeout_ms=9_000).with_brokers(1).with_topic("alone", [1])
     world.tick(9_001)
     epoch = world.partition("alone").leader_epoch
@@ -284,7 +284,7 @@ def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
     assert world.beat(1, want_shut_down=True).should_shut_down
 
 
-def test_a_broker_that_said_that_it_stops_comes_back_only_by_registering_again() -> None:
+def test_a_stopped_broker_returns_only_by_registering_again() -> None:
     world = ActiveController().with_brokers(1).with_topic("orders", [1])
     world.beat(1, want_shut_down=True)
     world.beat(1, want_shut_down=True)
@@ -376,7 +376,7 @@ def test_a_change_of_cordoned_directories_is_written_once() -> None:
     ]
 
 
-def test_a_broker_whose_directories_are_all_cordoned_gets_no_new_replicas() -> None:
+def test_a_broker_with_cordoned_directories_gets_no_new_replicas() -> None:
     world = ActiveController().with_brokers(1, 2)
     world.beat(1, cordoned_log_dirs=[directory_of(1)])
 
@@ -403,7 +403,7 @@ def test_a_broker_is_unregistered() -> None:
     assert [one for one in world.tick(100_000) if not isinstance(one, NoOpRecord)][-1].broker_id == 2  # type: ignore[attr-defined]
 
 
-def test_a_controller_is_registered_with_what_it_supports() -> None:
+def test_a_controller_is_registered_with_its_supported_features() -> None:
     world = ActiveController()
     request = ControllerRegistrationRequest(
         controller_id=1,

@@ -85,7 +85,7 @@ def test_settings_are_set_and_deleted_one_by_one() -> None:
     assert world.image == world.replayed()
 
 
-def test_the_old_request_drops_what_it_leaves_out() -> None:
+def test_alter_configs_resets_omitted_settings() -> None:
     world = with_orders(segment_ms="5", retention_ms="7")
 
     assert replace_all(world, whole(ORDERS, retention_ms="9")) == [(0, None)]
@@ -137,7 +137,7 @@ def test_lists_grow_and_shrink_from_their_default() -> None:
     assert world.image.config(ORDERS) == {"cleanup.policy": "compact"}
 
 
-def test_appending_what_is_there_changes_nothing() -> None:
+def test_appending_an_existing_value_changes_nothing() -> None:
     world = with_orders(cleanup_policy="compact")
 
     alter(world, incremental(ORDERS, ("cleanup.policy", APPEND, "compact")))
@@ -145,7 +145,7 @@ def test_appending_what_is_there_changes_nothing() -> None:
     assert world.image.config(ORDERS) == {"cleanup.policy": "compact"}
 
 
-def test_lists_of_brokers_are_those_that_the_settings_name() -> None:
+def test_broker_lists_are_those_of_the_settings() -> None:
     world = ActiveController(broker_lists={"log.cleanup.policy": "delete"}).with_brokers(1)
 
     assert alter(world, incremental(ALL_BROKERS, ("log.cleanup.policy", APPEND, "compact"))) == [(0, None)]
@@ -234,7 +234,7 @@ def test_resources_that_have_no_settings(resource: tuple[int, str], code: int, m
 THROTTLED = "leader.replication.throttled.replicas"
 
 
-def test_what_is_not_supported_is_refused_unless_the_topic_has_it_already() -> None:
+def test_an_unsupported_value_is_rejected_unless_already_set() -> None:
     fresh, of_kafka = with_orders(), with_orders()
     of_kafka.write_record(
         ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name="orders", name=THROTTLED, value="0:1")
@@ -297,7 +297,7 @@ def test_group_and_client_metrics_settings_need_a_validator(kind: int) -> None:
 # min.insync.replicas decides who is eligible to lead
 
 
-def test_another_minimum_forgets_who_was_eligible() -> None:
+def test_a_new_min_insync_replicas_clears_eligible_leaders() -> None:
     world = with_orders()
 
     decision = world.decide(

@@ -105,7 +105,7 @@ def test_elections_that_are_not_needed_or_not_possible_say_why() -> None:
     ]
 
 
-def test_all_partitions_are_asked_for_and_those_that_need_nothing_are_left_out() -> None:
+def test_an_election_of_all_partitions_omits_unaffected_ones() -> None:
     world = with_moved_leader().with_topic("led", [1, 2])
 
     assert elect(world, PREFERRED) == [("orders", 0, 0, None)]
@@ -169,7 +169,7 @@ def test_a_leader_shrinks_and_grows_its_isr() -> None:
     assert (grown.isr, grown.partition_epoch) == ([1, 2], before.partition_epoch + 2)
 
 
-def test_who_falls_out_below_the_minimum_stays_eligible() -> None:
+def test_a_replica_removed_below_min_isr_stays_eligible() -> None:
     world = ActiveController().with_brokers(1, 2).with_topic("orders", [1, 2], min_insync_replicas="2")
 
     alter(world, 1, "orders", isr=[1])
@@ -245,7 +245,7 @@ def test_a_broker_of_another_epoch_may_not_alter() -> None:
     assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_a_topic_that_is_not_there_is_named_by_its_id() -> None:
+def test_a_missing_topic_is_reported_by_its_id() -> None:
     world = ActiveController().with_brokers(1)
     unknown = Uuid(b"u" * 16)
     request = AlterPartitionRequest(
@@ -327,7 +327,7 @@ def test_rebalancing_can_be_switched_off() -> None:
     assert elections(world, 400_000) == []
 
 
-def test_a_topic_that_allows_it_gets_a_leader_who_may_lack_records() -> None:
+def test_unclean_election_selects_a_leader_that_may_lack_records() -> None:
     world = ActiveController().with_brokers(1, 2)
     world.with_topic("orders", [1, 2], unclean_leader_election_enable="true")
     alter(world, 1, "orders", isr=[1])
@@ -339,7 +339,7 @@ def test_a_topic_that_allows_it_gets_a_leader_who_may_lack_records() -> None:
     assert world.partition("orders").leader_recovery_state == 1
 
 
-def test_a_topic_that_comes_to_allow_it_gets_a_leader_at_the_next_check() -> None:
+def test_enabling_unclean_election_elects_at_the_next_check() -> None:
     world = without_anybody_in_sync()
     world.write_record(
         ConfigRecord(
@@ -401,7 +401,7 @@ def reassigning() -> PartitionImage:
     )
 
 
-def test_a_reassignment_ends_when_those_who_were_added_are_in_sync() -> None:
+def test_a_reassignment_ends_when_added_replicas_are_in_sync() -> None:
     assert change(reassigning(), isr=[1, 2]) is None
 
     record = change(reassigning(), isr=[1, 3])
@@ -418,7 +418,7 @@ def test_a_reassignment_ends_when_those_who_were_added_are_in_sync() -> None:
     )
 
 
-def test_a_reassignment_to_fewer_replicas_waits_for_everybody_who_stays() -> None:
+def test_a_reassignment_to_fewer_replicas_waits_for_the_remaining_ones() -> None:
     shrinking = replace(reassigning(), adding_replicas=())
 
     assert change(shrinking, isr=[1, 2]) is None

@@ -14,7 +14,7 @@ from barnabas.controller.controller import Controller
 from barnabas.controller.shell import REQUESTS_WAITING_MAX, ControllerShell
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.snapshot_schedule import SnapshotSchedule
+from barnabas.metadata.snapshot import SnapshotSchedule
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import BrokerHeartbeatRequest
 from barnabas.protocol.messages.topics import CreateTopicsRequest
@@ -118,7 +118,7 @@ def test_the_first_leader_writes_the_bootstrap_records_and_is_active(world: Worl
     world.run(story())
 
 
-def test_an_answer_comes_when_the_image_has_it_and_a_restart_keeps_it(world: World) -> None:
+def test_a_response_waits_for_the_image_and_survives_a_restart(world: World) -> None:
     async def story() -> None:
         async with Node(world, world.disk).running() as node:
             await node.with_broker()
@@ -136,7 +136,7 @@ def test_an_answer_comes_when_the_image_has_it_and_a_restart_keeps_it(world: Wor
     world.run(story())
 
 
-def test_what_was_answered_survives_a_loss_of_power(world: World) -> None:
+def test_acknowledged_changes_survive_a_power_loss(world: World) -> None:
     async def story() -> None:
         node = Node(world, world.disk)
         async with node.running():
@@ -309,7 +309,7 @@ def test_a_standby_controller_refuses_requests(world: World) -> None:
         (RecordsTooLarge(size=2, limit=1), ErrorCode.POLICY_VIOLATION),
     ],
 )
-def test_what_the_quorum_does_not_take_is_an_error_and_changes_nothing(
+def test_a_failed_quorum_append_is_an_error_and_changes_nothing(
     world: World, error: Exception, code: ErrorCode
 ) -> None:
     async def story() -> None:
@@ -324,7 +324,7 @@ def test_what_the_quorum_does_not_take_is_an_error_and_changes_nothing(
     world.run(story())
 
 
-def test_what_is_lost_with_the_leadership_is_not_acknowledged_and_forgotten(world: World) -> None:
+def test_changes_lost_with_the_leadership_are_not_acknowledged(world: World) -> None:
     async def story() -> None:
         shell, quorum = on_failing_quorum()
         shell.leader_changed(NODE, 1)
@@ -343,7 +343,7 @@ def test_what_is_lost_with_the_leadership_is_not_acknowledged_and_forgotten(worl
     world.run(story())
 
 
-def test_what_was_lost_once_is_no_burden_when_it_leads_again(world: World) -> None:
+def test_lost_changes_do_not_affect_a_later_leadership(world: World) -> None:
     async def story() -> None:
         shell, quorum = on_failing_quorum()
         quorum.end_offset = 20
@@ -363,7 +363,7 @@ def test_what_was_lost_once_is_no_burden_when_it_leads_again(world: World) -> No
     world.run(story())
 
 
-def test_an_answer_that_changes_nothing_waits_for_what_it_was_decided_on(world: World) -> None:
+def test_a_response_without_changes_waits_for_its_image(world: World) -> None:
     async def story() -> None:
         shell, quorum = on_failing_quorum()
         shell.leader_changed(NODE, 1)

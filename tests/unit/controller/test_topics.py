@@ -61,7 +61,7 @@ def test_deciding_changes_nothing() -> None:
     assert world.image == world.replayed()
 
 
-def test_the_answer_says_what_was_made_and_where_each_setting_comes_from() -> None:
+def test_the_response_has_the_created_topic_and_its_config_sources() -> None:
     world = ActiveController(static_config={"log.retention.hours": "2", "num.partitions": "3"}).with_brokers(
         1
     )
@@ -142,7 +142,7 @@ def test_names_that_have_the_same_metrics_collide_but_not_within_one_request() -
     assert collision.error_message == "Topic 'a_c' collides with existing topic: a.c"
 
 
-def test_a_topic_that_is_there_and_one_that_is_named_twice_stop_no_others() -> None:
+def test_existing_and_duplicate_topics_do_not_affect_others() -> None:
     world = ActiveController().with_brokers(1)
     world.create(creatable("old"))
 
@@ -211,7 +211,7 @@ def test_no_topic_without_a_broker_that_is_up() -> None:
     )
 
 
-def test_more_than_ten_thousand_partitions_in_a_request_are_refused_for_every_topic() -> None:
+def test_more_than_ten_thousand_partitions_fail_every_topic() -> None:
     world = ActiveController().with_brokers(1)
 
     results = world.create(creatable("a", 10_000), creatable("b"))
@@ -427,7 +427,7 @@ def test_names_of_the_old_versions_are_topics_too() -> None:
     assert [one.error_code for one in response.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_topics_that_are_not_there() -> None:
+def test_missing_topics() -> None:
     world = ActiveController().with_brokers(1)
     unknown = Uuid(b"u" * 16)
 

@@ -65,7 +65,7 @@ def test_links_are_found_outside_of_code_only(page: Path) -> None:
     assert {target for _, target in links(page)} == {"cli.md#up", "code.md"}
 
 
-def test_spans_are_what_stands_in_backticks(page: Path) -> None:
+def test_spans_are_the_texts_in_backticks(page: Path) -> None:
     assert [text for _, text in spans(page)] == ["barnabas", "code", "not [a](link)"]
 
 

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import NamedTuple
 
 from barnabas.base.settings import Setting, settings_of
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.client.producer.settings import ProducerSettings
+from barnabas.client.settings import AdminSettings
 from barnabas.server.settings.catalog import BROKER
 from barnabas.server.settings.declare import Support
 from support.docs.pages import DOCS
@@ -38,7 +38,7 @@ class Limit(NamedTuple):
 FIXED = {
     "Requests to a broker": [
         Limit(
-            "server.network.connection",
+            "server.network.pending",
             "OTHER_REQUEST_BYTES_MAX",
             "bytes",
             "Size of a request other than Produce. The broker closes the connection that sends a larger one.",
@@ -104,13 +104,13 @@ FIXED = {
             "The least that responses may use, however little memory there is.",
         ),
         Limit(
-            "server.network.turn",
+            "server.network.backlog",
             "BEGUN_AT_ONCE_MAX",
             "",
             "Requests of one connection that are begun before others have a turn.",
         ),
         Limit(
-            "server.network.turn",
+            "server.network.backlog",
             "BEGUN_TOGETHER_MAX",
             "",
             "The same for all connections that have sent more than that. With very many of them each begins "
@@ -142,14 +142,14 @@ FIXED = {
             "sending a larger one.",
         ),
         Limit(
-            "server.network.connection",
+            "server.network.pending",
             "DECODED_AT_ONCE_BYTES_MAX",
             "bytes",
             "Size of a request that is decoded at once. A larger one is decoded in steps, with other clients "
             "served in between.",
         ),
         Limit(
-            "server.network.connection",
+            "server.network.pending",
             "COMPILED_AT_ONCE_BYTES_MAX",
             "bytes",
             "The same for requests with a compiled decoder, such as Fetch.",
@@ -208,33 +208,33 @@ FIXED = {
     ],
     "File descriptors": [
         Limit(
-            "server.descriptors",
+            "server.ports",
             "LOGS_MAX",
             "",
             "Descriptors for the files of logs: one in 16 of the process' limit, at most this many. Files "
             "that were not used for a while are closed, and opened again when they are needed.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "LOGS_MIN",
             "",
             "The same, at least.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "RESERVE_MAX",
             "",
             "Descriptors that neither logs nor clients get: one in 8, at most this many. All others are for "
             "connections; the broker closes a connection above them at once.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "RESERVE_MIN",
             "",
             "The same, at least.",
         ),
         Limit(
-            "server.descriptors",
+            "server.ports",
             "CONNECTIONS_MIN",
             "",
             "Connections that a broker serves at least, however low the process' limit is.",
@@ -246,7 +246,7 @@ FIXED = {
             "Time that a connection above `max.connection.creation.rate` waits, and those behind it.",
         ),
         Limit(
-            "storage.patience",
+            "storage.shortage",
             "SHORTAGE_TRIES_MAX",
             "",
             "Tries, in a minute, to write metadata or to delete a log while no descriptor or memory is left. "
@@ -255,7 +255,7 @@ FIXED = {
     ],
     "Topics and settings": [
         Limit(
-            "controller.names",
+            "controller.topic_names",
             "NAME_LENGTH_MAX",
             "characters",
             "Length of a topic's name. A longer one is refused.",
@@ -354,27 +354,27 @@ FIXED = {
     ],
     "Groups": [
         Limit(
-            "coordinators.group.classic.checks",
+            "coordinators.group.classic.joins",
             "METADATA_BYTES_MAX",
             "bytes",
             "Metadata of the members of all classic groups in one partition of `__consumer_offsets`. At "
             "more, only members with little metadata may join; others get GROUP_MAX_SIZE_REACHED.",
         ),
         Limit(
-            "coordinators.group.classic.checks",
+            "coordinators.group.classic.joins",
             "SMALL_METADATA_BYTES",
             "bytes",
             "Metadata of a member that may join in any case.",
         ),
         Limit(
-            "coordinators.group.consumer.groups",
-            "LARGE",
+            "coordinators.group.shard",
+            "LARGE_GROUP",
             "",
             "Topics and members of a consumer group whose requests are handled at once. Requests to a larger "
             "group wait until other clients have been served.",
         ),
         Limit(
-            "coordinators.group.consumer.assigning",
+            "coordinators.group.consumer.target",
             "ASSIGNED_AT_ONCE_MAX",
             "",
             "Members times topics of a consumer group that is assigned within a request, unless all members "
@@ -382,14 +382,14 @@ FIXED = {
         ),
         Limit(
             "coordinators.runtime.host",
-            "GIVEN_AT_ONCE_MAX",
+            "ANSWERS_AT_ONCE_MAX",
             "",
             "Answers of a coordinator that are sent at once. The rest follows, with other clients served in "
             "between.",
         ),
         Limit(
             "coordinators.runtime.host",
-            "RING_AT_ONCE_MAX",
+            "TIMERS_AT_ONCE_MAX",
             "",
             "Sessions and other timers that end at once. The rest follows in the same way.",
         ),
@@ -437,7 +437,7 @@ FIXED = {
             "",
             "Largest `max.in.flight.requests.per.connection` of an idempotent producer.",
         ),
-        Limit("client.consumer.streams", "STREAMS_MAX", "", "Streams of one consumer."),
+        Limit("client.consumer.reader", "STREAMS_MAX", "", "Streams of one consumer."),
         Limit(
             "client.admin.call",
             "UNKNOWN_MS_MAX",
@@ -454,7 +454,7 @@ FIXED = {
     "Spark": [
         Limit("spark.options.source", "_FETCHES_MAX", "", "Largest value of `fetchesInFlight`."),
         Limit(
-            "spark.source.lanes",
+            "spark.source.fetching",
             "_FETCHES_MAX",
             "",
             "Fetches in flight that a task chooses itself, without `fetchesInFlight`.",
@@ -489,14 +489,14 @@ FIXED = {
     ],
     "Stops and faults": [
         Limit(
-            "cli.serving_options",
+            "cli.serving.options",
             "STOP_TIMEOUT_S",
             "s",
             "Time of a clean stop, unless `--stop-timeout` sets it. Then the process ends at once, with exit "
             "code 1, and the next start recovers the logs.",
         ),
         Limit(
-            "cli.serving_options",
+            "cli.serving.options",
             "STOP_TIMEOUT_S_MAX",
             "s",
             "The largest `--stop-timeout`.",
@@ -514,7 +514,7 @@ FIXED = {
             "Time that a clean stop waits for clients to take their responses. Then it cuts them off.",
         ),
         Limit(
-            "cli.serve",
+            "cli.serving.serve",
             "THREADS_TIMEOUT_S",
             "s",
             "Time that a start that is given up waits for logs that are being loaded.",
@@ -554,7 +554,7 @@ OF_THE_PROGRAM = {
     "PLACES_MAX",
     "PORT_MAX",
     "SMALL_WEIGHT_MAX",
-    "TRIED_AFTER_MAX",
+    "BATCHING_TRIED_AFTER_MAX",
 }
 OF_BROKERS = (
     "socket.request.max.bytes",

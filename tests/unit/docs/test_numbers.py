@@ -38,7 +38,7 @@ NUMBERS = [
     Number(
         "guides/running.md",
         "polls for that request for\nup to {} ms",
-        constant("server.network.vigil", "AWAKE_NS", 1e6),
+        constant("server.network.outlet", "BUSY_POLL_NS", 1e6),
     ),
     Number(
         "guides/tools.md", "says so after {word} seconds", constant("cli.console.subscription", "PATIENCE_S")
@@ -75,8 +75,8 @@ NUMBERS = [
         "fetches in flight per task, 1 to {}",
         constant("spark.options.source", "_FETCHES_MAX"),
     ),
-    Number("guides/spark.md", "latency, at most {}:", constant("spark.source.lanes", "_FETCHES_MAX")),
-    Number("guides/spark.md", "one for every {} ms", constant("spark.source.lanes", "_ROUND_TRIP_MS")),
+    Number("guides/spark.md", "latency, at most {}:", constant("spark.source.fetching", "_FETCHES_MAX")),
+    Number("guides/spark.md", "one for every {} ms", constant("spark.source.fetching", "_ROUND_TRIP_MS")),
     Number(
         "guides/spark.md",
         "`kafka.max.partition.fetch.bytes` (default: {} MiB)",

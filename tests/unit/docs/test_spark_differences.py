@@ -30,7 +30,7 @@ def test_the_guide_has_every_difference_and_no_other() -> None:
     assert found == table(DIFFERENCES)
 
 
-def test_what_shows_a_difference_exists() -> None:
+def test_the_tests_that_show_differences_exist() -> None:
     for one in DIFFERENCES:
         if one.shown_by:
             path, _, name = one.shown_by.partition("::")

@@ -246,7 +246,7 @@ def test_a_broker_changes_its_state_and_keeps_its_registration() -> None:
     ],
     ids=lambda record: type(record).__name__,
 )
-def test_a_record_that_contradicts_the_ones_before_is_refused_with_its_facts(record: object) -> None:
+def test_a_record_that_contradicts_earlier_ones_is_rejected(record: object) -> None:
     changes = Changes(image_of(broker(), *topic("orders", ORDERS)))
 
     with pytest.raises(MetadataInconsistent) as refused:

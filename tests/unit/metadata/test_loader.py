@@ -71,7 +71,7 @@ def test_every_batch_is_an_image() -> None:
     assert published.loader.image is published.images[-1]
 
 
-def test_a_transaction_shows_when_it_ends_and_the_image_does_not_claim_its_offsets_before() -> None:
+def test_a_metadata_transaction_becomes_visible_at_its_end() -> None:
     published = Published()
 
     published.commit(feature("a"), BEGIN, feature("b"))
@@ -160,7 +160,7 @@ def test_a_snapshot_replaces_the_image_and_reports_the_difference() -> None:
     assert not published.loader.in_transaction
 
 
-def test_the_log_that_kafka_wrote_becomes_what_its_tools_show() -> None:
+def test_a_metadata_log_of_kafka_gives_the_image_of_its_tools() -> None:
     published = Published()
 
     for batch in sample_batches():

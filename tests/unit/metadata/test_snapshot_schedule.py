@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.metadata.snapshot_schedule import SnapshotSchedule
+from barnabas.metadata.snapshot import SnapshotSchedule
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from barnabas.protocol.exchange import (
     response_parts,
 )
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+from barnabas.protocol.messages.connection import RequestHeader
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from barnabas.protocol.messages.headers import RequestHeader
 from barnabas.protocol.schema.codec import NotEncodable, decode
 
 # The tuned Fetch decoder is a kernel.
@@ -84,7 +84,7 @@ def _told_of(read: Callable[[], Request]) -> tuple[object, ...] | str:
 
 
 @pytest.mark.parametrize("client_id", [None, "", "a", "x" * 32_767, "größe", "\x00"])
-def test_every_client_id_comes_back(client_id: str | None) -> None:
+def test_every_client_id_round_trips(client_id: str | None) -> None:
     for key, version in EVERY_VERSION:
         if api(key).request_header_version(version) < 1:
             continue
@@ -95,7 +95,7 @@ def test_every_client_id_comes_back(client_id: str | None) -> None:
 
 
 @pytest.mark.parametrize("key", ApiKey, ids=lambda key: key.name)
-def test_a_request_comes_back_in_every_version(key: ApiKey) -> None:
+def test_a_request_round_trips_in_every_version(key: ApiKey) -> None:
     for version in api(key).versions.all():
         body = api(key).request()
 
@@ -185,7 +185,7 @@ def test_versions_beside_the_range_are_unsupported(key: ApiKey) -> None:
         assert refused.value.correlation_id == -1
 
 
-def test_what_is_unsupported_is_not_malformed() -> None:
+def test_an_unsupported_version_is_not_malformed() -> None:
     # A server closes the connection for a malformed request, but may respond to an unsupported one.
     assert not issubclass(UnsupportedRequest, Malformed)
 
@@ -214,7 +214,7 @@ def test_garbage_is_a_request_or_malformed_or_unsupported(garbage: bytes) -> Non
 
 
 @pytest.mark.parametrize("key", ApiKey, ids=lambda key: key.name)
-def test_a_response_comes_back_in_every_version(key: ApiKey) -> None:
+def test_a_response_round_trips_in_every_version(key: ApiKey) -> None:
     for version in api(key).versions.all():
         body = api(key).response()
 
@@ -274,14 +274,14 @@ def test_a_response_cut_short_is_malformed(size: int) -> None:
 # ---- the response to an unsupported ApiVersions version
 
 
-def test_refusing_api_versions_sends_what_kafka_sends() -> None:
+def test_an_api_versions_refusal_equals_kafkas() -> None:
     parts = refuse_api_versions(7, [(ApiKey.API_VERSIONS, 0, 4)])
 
     # A broker of Kafka 4.3 sent these bytes.
     assert b"".join(parts) == bytes.fromhex("00000010 00000007 0023 00000001 0012 0000 0004")
 
 
-def test_a_refusal_is_read_as_version_0_whatever_was_asked() -> None:
+def test_a_refusal_is_read_as_version_0_whatever_the_request() -> None:
     rows = [(18, 0, 4), (0, 3, 13)]
     data = b"".join(refuse_api_versions(-1, rows))
 

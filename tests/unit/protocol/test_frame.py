@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.errors import Malformed
-from barnabas.protocol.frame import FRAME_BYTES_MAX, SMALL_PIECE_BYTES, FrameDecoder, frame
+from barnabas.protocol.exchange import FRAME_BYTES_MAX, SMALL_PIECE_BYTES, FrameDecoder
+from support.wire.frames import frame
 
 LARGE = bytes(range(256)) * 1000
 
@@ -27,7 +28,7 @@ def test_one_piece_with_several_frames_gives_them_in_order() -> None:
     assert decoder.held == 0
 
 
-def test_a_frame_comes_out_when_its_last_byte_is_there() -> None:
+def test_a_frame_is_returned_with_its_last_byte() -> None:
     decoder = FrameDecoder()
     stream = frame([b"request"])
 
@@ -72,7 +73,7 @@ def test_a_frame_may_be_as_large_as_the_limit_and_no_larger() -> None:
         FrameDecoder(limit=5).feed(frame([b"123456"]))
 
 
-def test_the_limit_is_kafkas_unless_told() -> None:
+def test_the_default_limit_is_kafkas() -> None:
     just_allowed = FrameDecoder()
 
     assert just_allowed.feed(FRAME_BYTES_MAX.to_bytes(4, "big")) == []
@@ -153,7 +154,7 @@ def test_a_frame_in_small_pieces_costs_a_few_times_its_size(size: int) -> None:
     assert peak < 4 * len(LARGE)
 
 
-def test_a_length_that_promises_much_costs_nothing_until_it_comes() -> None:
+def test_a_large_declared_length_allocates_nothing_in_advance() -> None:
     decoder = FrameDecoder()
 
     tracemalloc.start()
@@ -206,11 +207,6 @@ def outcome(pieces: list[bytes]) -> tuple[list[bytes], int, str | None]:
     return frames, decoder.held, None if decoder.broken is None else str(decoder.broken)
 
 
-def test_a_frame_is_its_length_and_its_parts() -> None:
-    assert frame([b"ab", b"", b"c"]) == b"\x00\x00\x00\x03abc"
-    assert frame(iter([])) == b"\x00\x00\x00\x00"
-
-
 def test_a_large_frame_is_received_where_it_stays() -> None:
     decoder = FrameDecoder()
     stream = frame([LARGE])
@@ -232,7 +228,7 @@ def test_a_large_frame_is_received_where_it_stays() -> None:
     assert decoder.feed(frame([b"next"])) == [b"next"]
 
 
-def test_what_is_fed_while_there_is_room_is_not_lost() -> None:
+def test_bytes_fed_while_there_is_space_are_not_lost() -> None:
     decoder = FrameDecoder()
     stream = frame([LARGE]) + frame([b"second"]) + b"\x00"
     decoder.feed(stream[:100_000])
@@ -275,7 +271,7 @@ def test_room_or_not_the_frames_are_the_same(bodies: list[bytes], random: Random
     assert found == bodies
 
 
-def test_tells_how_much_is_missing_of_a_frame() -> None:
+def test_missing_bytes_of_a_frame_are_reported() -> None:
     decoder = FrameDecoder()
     assert decoder.missing == 0
     decoder.feed(b"\x00\x00\x00")

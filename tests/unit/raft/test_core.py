@@ -146,7 +146,7 @@ def test_a_node_asks_whether_it_would_be_elected_before_it_starts_an_epoch() -> 
     assert isinstance(core.role, Candidate)
 
 
-def test_a_majority_of_votes_makes_a_leader_that_tells_the_others() -> None:
+def test_a_majority_of_votes_elects_a_leader_that_notifies_the_others() -> None:
     core, _ = member(1)
     core.start(0)
     _, now = timed_out(core)
@@ -303,7 +303,7 @@ def test_an_observer_neither_votes_nor_stands_for_election() -> None:
 # Leading
 
 
-def test_the_high_watermark_is_what_a_majority_has_flushed_and_only_in_the_leaders_epoch() -> None:
+def test_the_high_watermark_needs_a_flushed_majority_in_the_leaders_epoch() -> None:
     core, _, now = leading(1, 1)
 
     assert core.step(Flushed(3), now) == []
@@ -316,7 +316,7 @@ def test_the_high_watermark_is_what_a_majority_has_flushed_and_only_in_the_leade
     assert effects[1] == FetchAnswer(error=OK, leader=1, epoch=2, high_watermark=3, read_from=3)
 
 
-def test_what_the_leader_has_not_flushed_counts_for_the_others_only() -> None:
+def test_unflushed_records_of_the_leader_do_not_count_for_itself() -> None:
     core, disk, now = leading(1)
     disk.entries += [(2, "a"), (2, "b")]
 
@@ -334,7 +334,7 @@ def test_a_follower_with_a_diverging_log_gets_the_divergence() -> None:
     assert (answer.diverging, answer.read_from) == (OffsetAndEpoch(2, 1), None)
 
 
-def test_a_follower_that_is_behind_the_start_of_the_log_is_sent_to_the_snapshot() -> None:
+def test_a_follower_behind_the_log_start_gets_the_snapshot() -> None:
     core, disk, now = leading(1, 1, 1)
     del disk.entries[:2]
     disk.start, disk.start_epoch = 2, 1
@@ -407,7 +407,7 @@ def answer_to(serial: int, **facts: object) -> FetchAnswered:
     return FetchAnswered(peer=3, serial=serial, error=OK, leader=3, epoch=4, **facts)  # type: ignore[arg-type]
 
 
-def test_what_was_fetched_is_acknowledged_when_it_is_flushed() -> None:
+def test_fetched_records_are_acknowledged_after_their_flush() -> None:
     core, disk, serial = following(1)
 
     effects = core.step(answer_to(serial, records=((4, "x"),), high_watermark=2), 0)
@@ -477,7 +477,7 @@ def test_a_snapshot_is_installed_only_while_it_is_wanted() -> None:
     assert core.step(SnapshotInstalled(serial), 0) == []
 
 
-def test_a_follower_that_hears_nothing_wants_an_election_and_goes_back_when_the_leader_shows_up() -> None:
+def test_a_follower_without_a_leader_becomes_prospective_until_it_returns() -> None:
     core, _, _ = following(1)
 
     _, now = timed_out(core)
@@ -495,7 +495,7 @@ def test_a_second_leader_in_one_epoch_is_rejected() -> None:
     assert effects == [EpochAnswer(error=ErrorCode.INVALID_REQUEST, leader=3, epoch=4)]
 
 
-def test_the_first_successor_stands_for_election_at_once_and_the_next_one_waits() -> None:
+def test_the_preferred_successor_starts_an_election_first() -> None:
     first, _, _ = following(1)
     second, _, _ = following(1)
 

@@ -117,7 +117,7 @@ def test_dynamic_voters_are_detected_in_quorum_state() -> None:
 @pytest.mark.parametrize(
     "damage", [b"\x00" * 100, ELECTED[:70], b"x" * 500, b"\xff" * 70, RAISED[:61] + bytes(len(RAISED) - 61)]
 )
-def test_what_is_damaged_is_left_to_the_recovery(damage: bytes) -> None:
+def test_damaged_batches_are_left_to_the_recovery(damage: bytes) -> None:
     fs = disk()
     put(fs, f"{0:020d}.log", ELECTED + damage)
     put(fs, "quorum-state", damage)

@@ -34,7 +34,7 @@ def new_disk() -> SimDisk:
 
 
 @on_a_loop
-async def test_a_new_quorum_of_one_elects_itself_in_epoch_1_and_says_so_after_its_first_record() -> None:
+async def test_a_new_quorum_of_one_elects_itself_in_epoch_1() -> None:
     listener = Recorder()
     quorum = new_quorum(new_disk(), listener)
 
@@ -81,7 +81,7 @@ async def test_a_restart_delivers_everything_again_before_it_says_that_we_lead()
 
 
 @on_a_loop
-async def test_a_record_is_written_in_its_newest_version_or_in_the_one_that_comes_with_it() -> None:
+async def test_a_record_is_written_in_its_newest_or_the_given_version() -> None:
     listener = Recorder()
     quorum = new_quorum(new_disk(), listener)
     partition = PartitionRecord(partition_id=0, replicas=[1], isr=[1], leader=1)
@@ -110,7 +110,7 @@ async def test_only_the_leader_of_the_epoch_may_append() -> None:
 
 
 @on_a_loop
-async def test_appends_that_come_during_a_sync_share_the_next_one() -> None:
+async def test_appends_during_a_sync_share_the_next_one() -> None:
     disk = new_disk()
     listener = Recorder()
     quorum = new_quorum(disk, listener, executor=SlowExecutor())
@@ -181,7 +181,7 @@ async def test_a_full_disk_refuses_records_and_takes_them_when_it_has_room() -> 
 
 
 @on_a_loop
-async def test_a_quorum_state_that_cannot_be_written_means_no_election() -> None:
+async def test_an_unwritable_quorum_state_prevents_an_election() -> None:
     disk = new_disk()
     listener = Recorder()
     quorum = new_quorum(disk, listener)
@@ -224,7 +224,7 @@ async def test_a_batch_that_is_too_large_is_refused_and_leaves_no_trace() -> Non
 
 
 @on_a_loop
-async def test_there_is_a_limit_to_what_waits_for_being_committed() -> None:
+async def test_uncommitted_appends_are_limited() -> None:
     listener = Recorder()
     quorum = new_quorum(new_disk(), listener, executor=SlowExecutor())
 
@@ -238,7 +238,7 @@ async def test_there_is_a_limit_to_what_waits_for_being_committed() -> None:
 
 
 @on_a_loop
-async def test_what_was_not_committed_when_it_was_stopped_is_not_promised() -> None:
+async def test_uncommitted_appends_fail_at_the_stop() -> None:
     listener = Recorder()
     quorum = new_quorum(new_disk(), listener, executor=SlowExecutor())
     await quorum.open()
@@ -275,7 +275,7 @@ async def test_the_description_has_the_leader_and_its_log() -> None:
 
 
 @on_a_loop
-async def test_a_restart_begins_with_the_newest_snapshot_and_goes_on_behind_it() -> None:
+async def test_a_restart_loads_the_newest_snapshot_and_later_records() -> None:
     disk = new_disk()
     before = Recorder()
     quorum = new_quorum(disk, before)
@@ -298,7 +298,7 @@ async def test_a_restart_begins_with_the_newest_snapshot_and_goes_on_behind_it()
 
 
 @on_a_loop
-async def test_a_snapshot_of_what_is_not_committed_or_of_another_epoch_is_refused() -> None:
+async def test_a_snapshot_of_uncommitted_offsets_or_another_epoch_is_rejected() -> None:
     listener = Recorder()
     quorum = new_quorum(new_disk(), listener)
 
@@ -329,7 +329,7 @@ SMALL = QuorumSettings(log_segment_bytes=1024 * 1024, max_retention_bytes=2 * 10
 
 
 @on_a_loop
-async def test_old_snapshots_and_the_log_before_them_go_when_there_is_too_much() -> None:
+async def test_old_snapshots_and_earlier_log_segments_are_deleted_above_the_limit() -> None:
     disk = new_disk()
     listener = Recorder()
     quorum = new_quorum(disk, listener, settings=SMALL)

@@ -18,13 +18,13 @@ from support.kafka.sample import sample_files
 KAFKAS = sample_files()["__cluster_metadata-0/quorum-state"]
 
 
-def test_the_file_is_what_kafka_writes_byte_for_byte() -> None:
+def test_the_file_equals_kafkas_byte_for_byte() -> None:
     assert parse_quorum_state(KAFKAS, "x") == Election(1, 1, None)
     assert format_quorum_state(Election(1, 1, None), [1]) == KAFKAS
 
 
 @pytest.mark.parametrize("election", [Election(), Election(7, None, 3), Election(2**31 - 1, 5, None)])
-def test_what_is_written_is_read(election: Election) -> None:
+def test_a_written_state_is_read_back(election: Election) -> None:
     disk = SimDisk(Random(0))
     disk.make_directory("/d")
 

@@ -5,12 +5,12 @@ from random import Random
 import pytest
 
 from barnabas.raft.batches import encode_record
-from barnabas.raft.cleaning import new_log_start
 from barnabas.raft.facts import OffsetAndEpoch
 from barnabas.raft.snapshots import (
     SNAPSHOT_BATCH_BYTES,
     SnapshotFile,
     list_snapshots,
+    new_log_start,
     parse_snapshot_name,
     read_bootstrap,
     read_snapshot,
@@ -66,7 +66,7 @@ def test_other_names_are_no_snapshots(name: str) -> None:
     assert parse_snapshot_name(name) is None
 
 
-def test_what_is_written_is_read_with_versions() -> None:
+def test_written_records_are_read_back_with_versions() -> None:
     disk = new_disk()
     write(disk, batches([config(1), config(2)]))
 
@@ -128,7 +128,7 @@ def test_a_record_that_is_not_known_is_one_declared_error() -> None:
         list(read_snapshot(disk, PATH).records())
 
 
-def test_only_what_is_complete_is_listed_and_the_rest_can_be_removed() -> None:
+def test_only_complete_snapshots_are_listed_and_others_can_be_removed() -> None:
     disk = new_disk()
     write(disk, batches([]))
     SnapshotFile(disk, f"{ROOT}/{snapshot_name(OffsetAndEpoch(50, 4))}").append(HEAD)
@@ -177,7 +177,7 @@ AGES = {A: 300, B: 200, C: 100}
         (50, -1, 0, C),
     ],
 )
-def test_the_oldest_snapshots_go_while_there_is_too_much_or_they_are_too_old(
+def test_the_oldest_snapshots_are_deleted_by_size_or_age(
     log_size: int, max_bytes: int, max_age_ms: int, start: OffsetAndEpoch | None
 ) -> None:
     found = new_log_start(

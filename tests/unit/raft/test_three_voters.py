@@ -8,6 +8,7 @@ import pytest
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.schema.codec import decode, encode
 from barnabas.raft.driver import Quorum
+from barnabas.raft.driver.peers import SnapshotPart
 from barnabas.raft.effects import (
     EpochAnswer,
     Request,
@@ -20,7 +21,6 @@ from barnabas.raft.effects import (
 from barnabas.raft.errors import LeadershipLost, NotLeader, QuorumClosed
 from barnabas.raft.events import Event, FetchRequested, Unanswered
 from barnabas.raft.facts import OffsetAndEpoch, Voter
-from barnabas.raft.peers import SnapshotPart
 from barnabas.raft.settings import QuorumSettings
 from barnabas.raft.wire import (
     begin_answered,

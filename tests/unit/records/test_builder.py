@@ -17,7 +17,7 @@ RECORDS = [
 ]
 
 
-def test_a_built_batch_is_what_kafka_writes_byte_for_byte() -> None:
+def test_a_built_batch_equals_kafkas_byte_for_byte() -> None:
     data = build_batch([(1000, b"k", b"v", ())], base_offset=5, leader_epoch=7)
 
     assert data.hex(" ") == (
@@ -49,7 +49,7 @@ def test_a_plain_batch_is_refused_as_any_other() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_is_built_is_decoded_again(codec: Codec) -> None:
+def test_built_batches_are_decoded_to_the_same_records(codec: Codec) -> None:
     data = build_batch(RECORDS, codec=codec, base_offset=10)
 
     assert check_batch(data).codec is codec
@@ -60,7 +60,7 @@ def test_what_is_built_is_decoded_again(codec: Codec) -> None:
     ]
 
 
-def test_the_header_says_what_was_asked_for() -> None:
+def test_the_header_has_the_given_fields() -> None:
     data = build_batch(
         RECORDS,
         base_offset=10,
@@ -128,7 +128,7 @@ def test_the_limit_is_exact() -> None:
         assert builder.append(0, b"k", b"v") is fits
 
 
-def test_the_first_record_is_taken_even_if_it_is_larger_than_the_batch_should_be() -> None:
+def test_the_first_record_may_exceed_the_batch_size() -> None:
     builder = BatchBuilder(max_bytes=100)
 
     assert builder.append(0, None, bytes(1000))

@@ -23,7 +23,7 @@ BOMB = bytes(8 << 20)
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("content", [b"", b"x", CONTENT, NOISE], ids=["empty", "byte", "text", "noise"])
 @pytest.mark.parametrize("kind", [bytes, memoryview, bytearray])
-def test_what_is_packed_unpacks(codec: Codec, content: bytes, kind: type) -> None:
+def test_compressed_data_is_decompressed(codec: Codec, content: bytes, kind: type) -> None:
     assert decompress(codec, kind(compress(codec, content))) == content
 
 
@@ -37,7 +37,7 @@ def test_a_higher_level_packs_tighter(codec: Codec, levels: tuple[int, ...]) -> 
     assert len(set(sizes)) == len(sizes)
 
 
-def test_other_libraries_read_what_we_pack() -> None:
+def test_other_libraries_decompress_our_data() -> None:
     assert gzip.decompress(compress(Codec.GZIP, CONTENT)) == CONTENT
     assert snappy.uncompress(compress(Codec.SNAPPY, CONTENT)) == CONTENT
     assert lz4.frame.decompress(compress(Codec.LZ4, CONTENT)) == CONTENT
@@ -117,7 +117,7 @@ def test_a_bomb_that_declares_nothing_stops_at_the_limit() -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.LZ4, Codec.ZSTD])
-def test_what_only_might_exceed_the_limit_is_unpacked_step_by_step(
+def test_data_that_might_exceed_the_limit_is_decompressed_in_steps(
     codec: Codec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = compress(codec, CONTENT)
@@ -158,12 +158,12 @@ def test_bytes_after_the_stream_are_refused(codec: Codec) -> None:
         decompress(codec, compress(codec, CONTENT) + b"garbage after it")
 
 
-def test_a_snappy_block_that_claims_the_impossible_is_refused_before_anything_is_allocated() -> None:
+def test_an_impossible_snappy_length_is_rejected_before_allocation() -> None:
     with pytest.raises(DecompressionFailed, match="declares 100000000 decompressed bytes"):
         decompress(Codec.SNAPPY, b"\x80\xc2\xd7\x2f" + b"\x00" * 10)
 
 
-def test_a_declared_size_above_the_limit_is_refused_before_anything_is_unpacked() -> None:
+def test_a_declared_size_above_the_limit_is_rejected_before_decompression() -> None:
     frame = bytearray(lz4.frame.compress(b"small", store_size=True))
     frame[6:14] = (1 << 40).to_bytes(8, "little")
 

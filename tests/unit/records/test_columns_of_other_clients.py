@@ -61,7 +61,7 @@ def read_by_us(data: bytes) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("client", BUILDERS)
-def test_we_read_what_the_client_reads(client: str, codec: Codec) -> None:
+def test_we_read_the_same_records_as_the_client(client: str, codec: Codec) -> None:
     data = written_by(client, codec) * 3
 
     columns = read_by_us(data)
@@ -72,7 +72,7 @@ def test_we_read_what_the_client_reads(client: str, codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("client", READERS)
-def test_the_client_reads_what_we_wrote(client: str, codec: Codec) -> None:
+def test_the_client_reads_our_batches(client: str, codec: Codec) -> None:
     times, keys, values, headers = zip(*RECORDS, strict=True)
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     table = pa.table(

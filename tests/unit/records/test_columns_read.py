@@ -12,7 +12,6 @@ from barnabas.records.builder import build_batch
 from barnabas.records.column_walk import ARENA_MAX, SMALL_AREA
 from barnabas.records.columns_read import column_schema, decode_columns, decode_fetched
 from barnabas.records.control import ControlType, build_control_batch
-from barnabas.records.crc import crc32c_of
 from barnabas.records.errors import (
     CorruptBatch,
     DecompressedTooLarge,
@@ -30,6 +29,7 @@ from barnabas.records.header import (
     MAX_TIMESTAMP_AT,
     Codec,
     TimestampType,
+    crc32c_of,
     read_header,
 )
 from support.memory import peak_of
@@ -95,7 +95,7 @@ def test_every_field_of_a_record_has_its_column(views: bool) -> None:
 
 
 @pytest.mark.parametrize("views", [False, True])
-def test_values_of_every_length_come_out_whole(views: bool) -> None:
+def test_values_of_every_length_are_read_completely(views: bool) -> None:
     """Arrow stores up to 12 bytes in the view, and no bytes follow the last value of a source."""
     wanted = [bytes(range(200, 200 + size)) for size in range(30)]
 
@@ -108,7 +108,7 @@ def test_values_of_every_length_come_out_whole(views: bool) -> None:
 
 @pytest.mark.parametrize("size", range(14))
 @pytest.mark.parametrize("codec", Codec)
-def test_a_last_header_value_of_any_length_comes_out_whole(size: int, codec: Codec) -> None:
+def test_a_last_header_value_of_any_length_is_read_completely(size: int, codec: Codec) -> None:
     """Only this value ends exactly at the end of the bytes."""
     value = bytes(range(243, 243 + size)) if size < 13 else bytes(size)
     data = build_batch([(NOON, None, b"", [("name", value)])], codec=codec)
@@ -195,7 +195,7 @@ def test_a_partial_batch_is_an_error_unless_it_is_expected() -> None:
         decode_columns(batch(b"a")[:20])
 
 
-def test_no_whole_batch_means_no_next_offset() -> None:
+def test_without_a_complete_batch_there_is_no_next_offset() -> None:
     fetched = decode_fetched(batch(b"a")[:-1])
 
     assert (fetched.rows.num_rows, fetched.next_offset, fetched.consumed) == (0, None, 0)
@@ -208,7 +208,7 @@ def test_control_batches_are_left_out_but_move_the_next_offset() -> None:
     assert fetched.next_offset == 2
 
 
-def test_control_batches_can_be_asked_for() -> None:
+def test_control_batches_are_returned_on_request() -> None:
     rows = decode_columns(marker(ControlType.COMMIT, at=1), skip_control=False)
 
     assert rows.column("key").to_pylist() == [b"\x00\x00\x00\x01"]
@@ -416,7 +416,7 @@ def test_many_small_areas_fill_one_source_after_the_other(codec: Codec, value_si
         assert rows.column("value").to_pylist() == values
 
 
-def test_what_lz4_unpacks_to_counts_towards_the_limit() -> None:
+def test_decompressed_lz4_data_counts_towards_the_limit() -> None:
     batch = build_batch([(0, None, bytes(50_000), ())], codec=Codec.LZ4)
 
     assert decode_columns(batch * 3, limit=160_000).num_rows == 3
@@ -424,7 +424,7 @@ def test_what_lz4_unpacks_to_counts_towards_the_limit() -> None:
         decode_columns(batch * 3, limit=140_000)
 
 
-def test_what_markers_of_aborted_transactions_unpack_to_counts_towards_the_limit() -> None:
+def test_decompressed_abort_markers_count_towards_the_limit() -> None:
     seven, eight = (
         build_batch(
             [(0, bytes(4), bytes(50_000), ())],

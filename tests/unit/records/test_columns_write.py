@@ -48,7 +48,7 @@ def test_a_row_becomes_a_record_with_all_its_fields(codec: Codec) -> None:
     ]
 
 
-def test_the_batch_is_one_that_a_producer_may_send() -> None:
+def test_the_batch_passes_the_checks_of_a_produce_request() -> None:
     rows = table(b"a", b"b", b"c", timestamp=pa.array([NOON, NOON + 9, NOON + 4], pa.timestamp("ms")))
 
     (batch,) = encode_columns(
@@ -97,7 +97,7 @@ def test_a_batch_may_be_exactly_as_large_as_allowed() -> None:
     "kind",
     [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()],
 )
-def test_any_column_that_means_bytes_will_do(kind: pa.DataType) -> None:
+def test_any_binary_column_type_is_accepted(kind: pa.DataType) -> None:
     words = ["", "short", "a word that is longer than twelve bytes", None]
     column = pa.array(words, pa.string()).cast(kind)
 
@@ -241,7 +241,7 @@ def test_a_large_table_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatc
     assert len(batches) > 1
 
 
-def test_a_missing_or_null_timestamp_is_the_one_that_was_handed_in() -> None:
+def test_a_missing_or_null_timestamp_is_the_given_default() -> None:
     times = pa.array([NOON, None], pa.timestamp("ms"))
 
     (with_nulls,) = encode_columns(table(b"a", b"b", timestamp=times), timestamp_ms=5)

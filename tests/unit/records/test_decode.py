@@ -2,12 +2,12 @@
 
 import pytest
 
+from barnabas.records.builder import seal
 from barnabas.records.codecs import compress
 from barnabas.records.decode import decode_batch, decode_first
 from barnabas.records.errors import CorruptBatch, DecompressedTooLarge, DecompressionFailed, UnknownCodec
 from barnabas.records.header import BatchHeader, Codec
 from barnabas.records.record import Record
-from barnabas.records.seal import seal
 
 pytestmark = pytest.mark.kernel
 
@@ -82,7 +82,7 @@ def test_compaction_leaves_holes() -> None:
 
 
 @pytest.mark.parametrize("attributes", range(5))
-def test_a_batch_without_records_has_none_whatever_its_codec_says(attributes: int) -> None:
+def test_a_batch_without_records_is_empty_with_any_codec(attributes: int) -> None:
     assert decode_batch(batch(b"", 0, attributes=attributes, last_offset_delta=9)) == []
 
 

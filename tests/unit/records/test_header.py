@@ -13,6 +13,7 @@ from barnabas.records.header import (
     Codec,
     TimestampType,
     batch_headers,
+    crc32c_of,
     pack_header,
     read_header,
     stamp,
@@ -61,7 +62,7 @@ def test_a_header_is_read_in_place_from_any_buffer(kind: type) -> None:
     assert read_header(data, 3) == FIELDS
 
 
-def test_what_follows_from_the_fields() -> None:
+def test_properties_derived_from_the_header() -> None:
     assert FIELDS.size == 61
     assert FIELDS.last_offset == 0x0102030405060708 + 7
     assert FIELDS.next_offset == 0x0102030405060708 + 8
@@ -117,7 +118,7 @@ def test_another_magic_is_not_supported(magic: int) -> None:
         read_header(pack_header(FIELDS._replace(magic=magic)))
 
 
-def test_an_old_message_shorter_than_our_header_is_named_for_what_it_is() -> None:
+def test_a_legacy_message_shorter_than_our_header_is_identified() -> None:
     old = bytearray(34)
     old[MAGIC_AT] = 1
 
@@ -191,3 +192,15 @@ def test_stamping_the_append_time_gives_it_to_every_record_and_signs_anew() -> N
     assert [(record.offset, record.timestamp) for record in decode_batch(buffer)] == [(5, 777), (6, 777)]
     assert buffer[COUNT_AT:69] == before[COUNT_AT:69]
     assert bytes(buffer[len(before) :]) == batch(b"next")
+
+
+# CRC
+
+
+def test_the_crc_is_castagnolis() -> None:
+    assert crc32c_of(b"123456789", 0, 9) == 0xE3069283
+
+
+def test_only_the_range_is_covered_whatever_the_kind_of_buffer() -> None:
+    for data in (b"xx123456789yy", bytearray(b"xx123456789yy"), memoryview(b"xx123456789yy")):
+        assert crc32c_of(data, 2, 11) == 0xE3069283

@@ -88,13 +88,13 @@ def test_a_linked_frame_of_one_block_needs_no_history_and_is_unpacked_here() -> 
     assert unpack(lz4.frame.compress(data, block_linked=True, store_size=False)) == data
 
 
-def test_what_is_left_to_the_library_is_unpacked_all_the_same() -> None:
+def test_frames_left_to_the_library_are_decompressed() -> None:
     data = content(3 * BLOCK_MAX, noisy=False)
 
     assert decompress(Codec.LZ4, lz4.frame.compress(data, block_linked=True)) == data
 
 
-def test_a_frame_that_might_pass_the_limit_is_left_to_those_who_count() -> None:
+def test_a_frame_that_might_exceed_the_limit_uses_the_counting_decoder() -> None:
     frame = compress(Codec.LZ4, bytes(5 * BLOCK_MAX))
 
     assert unpack(frame, limit=5 * BLOCK_MAX - 1) is None
@@ -121,7 +121,7 @@ def test_the_library_does_not_write_past_the_room_it_is_given() -> None:
     assert room[999:] == b"\xaa" * 1001
 
 
-def test_a_frame_whose_end_mark_is_not_one_is_not_taken_for_one_block() -> None:
+def test_a_frame_without_an_end_mark_is_not_a_single_block() -> None:
     frame = bytearray(lz4.frame.compress(content(1000, noisy=False), block_linked=False, store_size=False))
     assert only_block(bytes(frame), 0, len(frame)) > 0
     frame[-4] = 1

@@ -86,7 +86,7 @@ def test_the_max_timestamp_is_the_largest_that_is_left_and_not_the_last() -> Non
     assert (read_header(after).base_timestamp, read_header(after).max_timestamp) == (70, 70)
 
 
-def test_append_time_stays_what_it_was() -> None:
+def test_the_append_time_is_unchanged() -> None:
     before = batch(timestamp_type=TimestampType.LOG_APPEND_TIME)
 
     after = rebuild_batch(read_header(before), decode_batch(before)[:2])

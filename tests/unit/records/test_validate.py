@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from barnabas.records.builder import build_batch
+from barnabas.records.builder import build_batch, seal
 from barnabas.records.errors import CorruptBatch, InvalidBatch, UnknownCodec, UnsupportedMagic
 from barnabas.records.header import (
     BATCH_LENGTH_AT,
@@ -16,7 +16,6 @@ from barnabas.records.header import (
     stamp,
 )
 from barnabas.records.rebuild import empty_batch, rebuild_batch
-from barnabas.records.seal import seal
 from barnabas.records.validate import RecordFacts, check_batch, check_produced, check_records
 
 pytestmark = pytest.mark.kernel
@@ -110,7 +109,7 @@ def test_a_header_that_cannot_be_true_is_corrupt(fields: dict[str, int]) -> None
         check_batch(altered(**fields))
 
 
-def test_a_negative_count_is_corrupt_even_where_the_records_are_not_unpacked() -> None:
+def test_a_negative_count_is_corrupt_without_decompression() -> None:
     with pytest.raises(CorruptBatch, match="record count -1"):
         check_batch(altered(Codec.GZIP, count=-1))
 
@@ -188,7 +187,7 @@ def test_a_stamped_batch_is_still_valid() -> None:
     assert check_batch(data).last_offset == 502
 
 
-def test_the_walk_tells_what_a_topics_settings_ask_about() -> None:
+def test_the_walk_returns_the_facts_for_topic_settings() -> None:
     data = build_batch(
         [(60, b"k", b"v", ()), (-1, None, b"v", [("h", b"x")]), (70, None, None, ()), (50, b"k", b"", ())]
     )
@@ -196,7 +195,7 @@ def test_the_walk_tells_what_a_topics_settings_ask_about() -> None:
     assert check_records(data) == RecordFacts(max_timestamp=70, min_timestamp=50, first_null_key=1)
 
 
-def test_without_timestamps_there_is_neither_least_nor_most() -> None:
+def test_without_timestamps_there_is_no_minimum_or_maximum() -> None:
     assert check_records(build_batch([(-1, b"k", b"v", ())])) == RecordFacts(-1, -1, None)
 
 
@@ -232,7 +231,7 @@ def test_offsets_of_produced_records_count_up_from_zero() -> None:
         (bytes([16, 0, 0, 0, 1, 1, 2, 0, 2]), 1, "header value length 1"),
     ],
 )
-def test_the_walk_refuses_what_does_not_parse(records: bytes, count: int, says: str) -> None:
+def test_the_walk_rejects_unparseable_records(records: bytes, count: int, says: str) -> None:
     header = read_header(build_batch(RECORDS))
 
     with pytest.raises(CorruptBatch, match=says):

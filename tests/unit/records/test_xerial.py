@@ -18,7 +18,7 @@ def raw(content: bytes) -> bytes:
     return bytes(cramjam.snappy.compress_raw(content))
 
 
-def test_the_java_framing_is_told_from_a_raw_block() -> None:
+def test_the_java_framing_is_distinguished_from_a_raw_block() -> None:
     assert is_xerial(memoryview(stream()))
     assert not is_xerial(memoryview(raw(CONTENT)))
     assert not is_xerial(memoryview(b"\x82SNAP"))

@@ -30,7 +30,7 @@ async def test_the_space_of_every_online_directory_is_measured() -> None:
     assert sorted(one) == [B]
 
 
-def test_a_disk_that_does_not_answer_blocks_nobody_and_is_measured_once() -> None:
+def test_a_hanging_disk_blocks_no_caller_and_is_measured_once() -> None:
     async def story(world: Any) -> None:
         broker = await one_topic()
         stuck = PausedExecutor()

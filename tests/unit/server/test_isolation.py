@@ -14,7 +14,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.server.handlers.fetch import API as FETCH
 from barnabas.server.handlers.produce import API as PRODUCE
 from barnabas.storage.files import Buffer
-from barnabas.storage.overlap import OVERLAP_BYTES
+from barnabas.storage.intake import OVERLAP_BYTES
 from barnabas.storage.upkeep import Upkeep, UpkeepSettings
 from support.hosted import Hosted, one_topic
 from support.log.managers import on_a_loop

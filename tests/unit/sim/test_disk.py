@@ -153,7 +153,7 @@ def test_renames_reach_the_disk_in_any_order_and_lose_no_file() -> None:
     assert {tuple(sorted(files)) for files in found} == {("1", "2"), ("1.old", "2"), ("1", "1.old")}
 
 
-def test_a_synced_rename_is_not_undone_by_what_happened_before_it() -> None:
+def test_a_synced_rename_is_not_undone_by_earlier_changes() -> None:
     def prepare(seed: int) -> SimDisk:
         disk = SimDisk(Random(seed))
         disk.make_directory("d")
@@ -166,7 +166,7 @@ def test_a_synced_rename_is_not_undone_by_what_happened_before_it() -> None:
     assert all(files == {"d/a": b""} for files in outcomes(prepare))
 
 
-def test_a_removed_file_can_come_back_until_the_directory_is_synced() -> None:
+def test_a_removed_file_can_reappear_until_the_directory_is_synced() -> None:
     def prepare(seed: int) -> SimDisk:
         disk, _ = disk_with("a", b"content", seed)
         disk.remove("a")
@@ -234,7 +234,7 @@ def test_a_crash_kills_open_files_and_releases_locks() -> None:
     disk.lock("a")
 
 
-def test_a_crash_says_what_was_lost_and_is_the_same_for_the_same_seed() -> None:
+def test_a_crash_reports_losses_and_is_deterministic_per_seed() -> None:
     def story(seed: int) -> list[object]:
         disk, file = disk_with("a", b"o" * 3000, seed)
         file.write(1000, [b"n" * 5000])
@@ -295,7 +295,7 @@ def test_operations_that_change_something_are_counted() -> None:
     assert disk.operations == 11
 
 
-def test_a_full_disk_takes_what_fits() -> None:
+def test_a_full_disk_writes_the_bytes_that_fit() -> None:
     disk = SimDisk(Random(1), capacity=100)
     file = disk.open("a", create=True)
     file.write(0, [b"x" * 60])
@@ -315,7 +315,7 @@ def test_a_full_disk_takes_what_fits() -> None:
         file.truncate(101)
 
 
-def test_space_comes_back_when_files_are_cut_removed_or_replaced() -> None:
+def test_space_is_freed_when_files_are_truncated_removed_or_replaced() -> None:
     disk = SimDisk(Random(1), capacity=100)
     for name in ("a", "b", "c"):
         disk.open(name, create=True).write(0, [b"x" * 30])
@@ -332,7 +332,7 @@ def test_space_comes_back_when_files_are_cut_removed_or_replaced() -> None:
     assert disk.free_bytes("") == 90
 
 
-def test_errors_come_when_asked_for_and_then_no_more() -> None:
+def test_injected_errors_occur_once() -> None:
     disk, file = disk_with("d-a", b"content")
     disk.fail("d-", {"read", "rename"}, count=2, errno=errno.ENXIO)
 
@@ -440,7 +440,7 @@ def test_random_rot_flips_one_bit_of_a_file_of_the_kind() -> None:
     assert disk.read("b.index") == bytes(100)
 
 
-def test_cold_pages_are_told_and_warmed_one_by_one() -> None:
+def test_cold_pages_are_reported_and_loaded_one_by_one() -> None:
     disk, file = disk_with("a", bytes(4 * PAGE))
     disk.cool("a")
 

@@ -209,7 +209,7 @@ def test_a_task_that_fails_while_it_is_cancelled_makes_the_end_fail() -> None:
         run(story())
 
 
-def test_tasks_go_on_in_the_next_run() -> None:
+def test_tasks_continue_in_the_next_run() -> None:
     async def ticks(seen: list[float]) -> None:
         while True:
             await asyncio.sleep(1)

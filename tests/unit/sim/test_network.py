@@ -168,7 +168,7 @@ def test_a_peer_that_does_not_read_fills_the_kernel_and_then_the_writer() -> Non
     tell(story, "a", "b")
 
 
-def test_a_cut_link_delays_everything_and_notifies_nobody() -> None:
+def test_a_cut_link_delays_all_data_and_notifies_no_peer() -> None:
     async def story(world: World) -> None:
         client, server = Recorder(), Echo()
         await connect(world, client, server)
@@ -187,7 +187,7 @@ def test_a_cut_link_delays_everything_and_notifies_nobody() -> None:
         tell(story, "a", "b", seed=seed)
 
 
-def test_a_cable_that_stays_cut_ends_a_connection_that_has_something_to_send() -> None:
+def test_a_permanently_cut_link_ends_connections_with_unsent_data() -> None:
     async def story(world: World) -> None:
         client, server = Recorder(), Recorder()
         await connect(world, client, server)
@@ -223,7 +223,7 @@ def test_a_cable_can_be_cut_one_way() -> None:
     tell(story, "a", "b")
 
 
-def test_room_that_the_sender_is_not_told_of_is_no_room() -> None:
+def test_a_window_update_that_is_lost_opens_no_window() -> None:
     async def story(world: World) -> None:
         client, server = Recorder(), Recorder()
         await connect(world, client, server)
@@ -325,7 +325,7 @@ def test_a_reset_is_seen_by_both_sides_once() -> None:
     tell(story, "a", "b")
 
 
-def test_connections_that_wait_to_be_accepted_are_bounded_and_reset_at_the_end() -> None:
+def test_pending_connections_are_bounded_and_reset_at_the_end() -> None:
     async def story(world: World) -> None:
         listener = world.network.listen(["b"], PORT, socket.AF_INET)
         listener.listen(1)
@@ -429,7 +429,7 @@ def test_a_protocol_that_fails_makes_the_run_fail() -> None:
         tell(story, "a", "b")
 
 
-def test_waiting_for_a_client_that_never_comes_is_seen() -> None:
+def test_waiting_for_a_missing_client_is_detected() -> None:
     async def story(world: World) -> None:
         async with await world.loop.create_server(Recorder, "127.0.0.1", PORT) as server:
             await server.serve_forever()

@@ -98,7 +98,7 @@ def test_small_rows_are_batched() -> None:
     assert [piece.num_rows for piece in pieces] == [50_000, 50_000, 20_000]
 
 
-def test_a_row_above_the_limit_is_a_batch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_above_the_limit_is_its_own_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_and_columns, "_PIECE_BYTES", 10)
     batch = pa.record_batch({"value": pa.array([LONG, LONG], pa.binary_view())})
 

@@ -17,7 +17,7 @@ def test_the_text_is_that_of_sparks_own_source() -> None:
     assert to_json({}) == "{}"
 
 
-def test_partitions_are_in_the_order_of_their_numbers_and_topics_of_their_names() -> None:
+def test_partitions_are_sorted_by_number_and_topics_by_name() -> None:
     offsets = {TopicPartition("b", 10): 1, TopicPartition("b", 9): 2, TopicPartition("a", 0): 3}
 
     assert to_json(offsets) == '{"a":{"0":3},"b":{"9":2,"10":1}}'

@@ -22,6 +22,12 @@ def facts(scope: str) -> dict[str, dict[str, str]]:
         return {row["name"]: row for row in csv.DictReader(file, delimiter="\t") if row["scope"] == scope}
 
 
+def shown(config: LogConfig) -> dict[str, str]:
+    """Every setting by its Kafka name, formatted as Kafka does."""
+    values = {name: format_value(getattr(config, one.attribute)) for name, one in SETTINGS.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def test_names_types_and_defaults_are_kafka_s() -> None:
     expected = {
         name: (row["type"], DEFAULTS_FROM_THE_SOURCE.get(name, row["default"]))
@@ -31,7 +37,7 @@ def test_names_types_and_defaults_are_kafka_s() -> None:
     assert {name: (one.type.label, format_value(one.default)) for name, one in SETTINGS.items()} == expected
 
 
-def test_the_first_synonym_is_the_one_that_kafka_names() -> None:
+def test_the_first_synonym_is_kafkas() -> None:
     named = {name: row["synonyms"] for name, row in facts("topic").items() if row["synonyms"]}
 
     assert {name: SETTINGS[name].synonyms[0].name for name in named} == named
@@ -59,21 +65,21 @@ def test_the_broker_s_defaults_are_the_topics_defaults() -> None:
 
 
 def test_everything_is_shown_under_kafka_s_names() -> None:
-    shown = LogConfig.parse({"cleanup.policy": "compact, delete", "retention.ms": " 5"}).to_strings()
+    values = shown(LogConfig.parse({"cleanup.policy": "compact, delete", "retention.ms": " 5"}))
 
-    assert shown.keys() == facts("topic").keys()
-    assert shown["cleanup.policy"] == "compact,delete"
-    assert shown["retention.ms"] == "5"
-    assert shown["min.cleanable.dirty.ratio"] == "0.5"
-    assert shown["preallocate"] == "false"
+    assert values.keys() == facts("topic").keys()
+    assert values["cleanup.policy"] == "compact,delete"
+    assert values["retention.ms"] == "5"
+    assert values["min.cleanable.dirty.ratio"] == "0.5"
+    assert values["preallocate"] == "false"
 
 
-def test_what_is_shown_is_read_back_as_the_same() -> None:
+def test_shown_values_are_parsed_to_the_same_values() -> None:
     config = LogConfig.parse(
         {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "preallocate": "true"}
     )
 
-    assert LogConfig.parse(config.to_strings()) is config
+    assert LogConfig.parse(shown(config)) is config
 
 
 def test_equal_configs_are_one_object() -> None:
@@ -164,7 +170,7 @@ def test_a_topic_s_own_value_counts_more_than_the_broker_s() -> None:
         ("remote.storage.enable", "true"),
     ],
 )
-def test_what_kafka_refuses_is_refused(name: str, value: str) -> None:
+def test_values_that_kafka_rejects_are_rejected(name: str, value: str) -> None:
     with pytest.raises(InvalidSetting) as raised:
         LogConfig.parse({name: value})
 
@@ -186,8 +192,8 @@ def test_what_kafka_refuses_is_refused(name: str, value: str) -> None:
         ("segment.index.bytes", "4"),
     ],
 )
-def test_what_kafka_allows_at_the_edge_is_allowed(name: str, value: str) -> None:
-    assert LogConfig.parse({name: value}).to_strings()[name] == value.replace(" ", "")
+def test_extreme_values_that_kafka_accepts_are_accepted(name: str, value: str) -> None:
+    assert shown(LogConfig.parse({name: value}))[name] == value.replace(" ", "")
 
 
 @pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
@@ -212,7 +218,7 @@ def test_a_compacted_topic_rolls_its_segments_in_time_for_compaction() -> None:
     assert LogConfig.parse({"cleanup.policy": "compact"}).max_segment_ms == WEEK_MS
 
 
-def test_policies_and_times_can_be_asked_for() -> None:
+def test_policies_and_times_are_properties() -> None:
     both = LogConfig.parse({"cleanup.policy": "compact,delete", "message.timestamp.type": "LogAppendTime"})
 
     assert (both.compacts, both.deletes, both.log_append_time) == (True, True, True)

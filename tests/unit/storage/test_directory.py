@@ -100,7 +100,7 @@ def test_a_directory_of_another_node_is_refused_and_not_kept_locked() -> None:
     opened(disk).close()
 
 
-def test_partitions_whose_owner_is_not_known_are_not_taken_over(tmp_path: Path) -> None:
+def test_partitions_of_an_unknown_owner_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
 
     with pytest.raises(WrongDirectory, match=r"holds orders-0, but no meta\.properties"):
@@ -193,7 +193,7 @@ def test_a_name_aside_is_not_longer_than_a_file_system_allows() -> None:
     assert found.tp.partition == 7
 
 
-def test_a_failed_directory_is_offline_for_good_and_says_so_once() -> None:
+def test_a_failed_directory_stays_offline_and_is_reported_once() -> None:
     directory = opened(SimDisk(Random(0)))
     told: list[str | None] = []
     directory.on_failure(lambda failed: told.append(failed.offline))
@@ -252,7 +252,7 @@ class WatchedDisk(SimDisk):
         self.synced.append((path, f"{PATH}/meta.properties" in self.tree()))
 
 
-def test_every_directory_above_a_new_one_is_synced_before_it_counts_as_formatted() -> None:
+def test_parents_of_a_new_directory_are_synced_before_it_is_formatted() -> None:
     disk = WatchedDisk()
 
     opened(disk).close()
@@ -339,7 +339,7 @@ def test_a_checkpoint_is_the_old_or_the_new_one_after_power_loss(name: str) -> N
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_first_checkpoint_is_whole_or_not_there_after_power_loss(name: str) -> None:
+def test_a_first_checkpoint_is_complete_or_missing_after_power_loss(name: str) -> None:
     def check(disk: SimDisk, done: bool, case: str) -> None:
         checkpoints = opened(disk).checkpoints
 
@@ -371,7 +371,7 @@ def test_a_clean_shutdown_survives_a_power_loss() -> None:
     crash_at_each_operation(lambda disk: opened(disk).close(), stop_cleanly, check)
 
 
-def test_a_started_directory_is_never_taken_for_a_cleanly_stopped_one() -> None:
+def test_a_started_directory_never_looks_cleanly_stopped() -> None:
     def check(disk: SimDisk, done: bool, case: str) -> None:
         clean = opened(disk).clean
 
@@ -380,7 +380,7 @@ def test_a_started_directory_is_never_taken_for_a_cleanly_stopped_one() -> None:
     crash_at_each_operation(stop_cleanly, start, check)
 
 
-def test_a_marker_removed_by_a_crashed_process_does_not_come_back() -> None:
+def test_a_marker_removed_by_a_crashed_process_stays_removed() -> None:
     for seed in SEEDS:
         disk = SimDisk(Random(seed))
         stop_cleanly(disk)

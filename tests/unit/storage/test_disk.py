@@ -97,7 +97,7 @@ def test_many_files_share_few_descriptors(tmp_path: Path) -> None:
     assert descriptors(tmp_path) == 2
 
 
-def test_a_file_in_use_keeps_its_descriptor_while_idle_ones_come_and_go(tmp_path: Path) -> None:
+def test_a_file_in_use_keeps_its_descriptor(tmp_path: Path) -> None:
     fs = DiskFileSystem(open_files_max=3)
     busy = fs.open(str(tmp_path / "busy"), create=True)
     number = busy.fileno()
@@ -421,7 +421,7 @@ def test_other_errors_of_a_cached_read_are_not_hidden(
         (os, "lseek", lambda file: file.size()),
     ],
 )
-def test_a_file_that_loses_its_descriptor_within_a_call_keeps_it_until_the_call_is_done(
+def test_a_descriptor_is_kept_until_the_current_call_ends(
     module: object,
     name: str,
     call: Callable[[DiskFile], object],
@@ -449,7 +449,7 @@ def test_a_file_that_loses_its_descriptor_within_a_call_keeps_it_until_the_call_
     assert asked > 0
 
 
-def test_entries_come_in_the_order_of_the_names(tmp_path: Path) -> None:
+def test_entries_are_sorted_by_name(tmp_path: Path) -> None:
     fs = DiskFileSystem()
     (tmp_path / "b").write_bytes(b"123")
     (tmp_path / "a").mkdir()
@@ -538,7 +538,7 @@ def test_threads_read_the_right_file_while_others_evict_and_rename(tmp_path: Pat
 WITHOUT_ANY_DESCRIPTOR = """
 import resource, sys
 from barnabas.storage.disk import DiskFileSystem
-from barnabas.storage.errors import is_shortage
+from barnabas.storage.shortage import is_shortage
 
 fs = DiskFileSystem()
 resource.setrlimit(resource.RLIMIT_NOFILE, (0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -576,7 +576,7 @@ for file in files:
 """
 
 
-def test_files_that_are_not_in_use_give_up_their_descriptors_if_there_is_no_other(tmp_path: Path) -> None:
+def test_unused_files_give_up_descriptors_when_none_are_left(tmp_path: Path) -> None:
     ended = python("-c", WITHOUT_A_DESCRIPTOR, str(tmp_path), cwd=tmp_path)
 
     assert ended.code == 0, ended.err

@@ -97,7 +97,9 @@ def test_the_epoch_of_an_offset() -> None:
     ("offset", "left"),
     [(21, [(2, 5), (4, 10), (6, 20)]), (20, [(2, 5), (4, 10)]), (11, [(2, 5), (4, 10)]), (5, []), (0, [])],
 )
-def test_truncating_the_end_forgets_what_starts_there(offset: int, left: list[tuple[int, int]]) -> None:
+def test_truncating_the_end_removes_entries_that_start_there(
+    offset: int, left: list[tuple[int, int]]
+) -> None:
     known = epochs((2, 5), (4, 10), (6, 20))
 
     changed = known.truncate_from_end(offset)

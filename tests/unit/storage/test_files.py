@@ -38,7 +38,7 @@ def test_a_small_file_is_put_in_place_and_replaced(side: Side) -> None:
     assert [entry.name for entry in fs.entries(directory)] == ["a"]
 
 
-def test_what_an_interrupted_attempt_left_behind_does_not_show(side: Side) -> None:
+def test_leftovers_of_an_interrupted_write_are_ignored(side: Side) -> None:
     fs, directory = side
     with_content(fs, f"{directory}/a.tmp", b"the longer rest of an attempt").close()
 

@@ -119,7 +119,7 @@ def test_flushes_that_overlap_do_not_take_the_recovery_point_back() -> None:
 
 
 @pytest.mark.parametrize("seed", CRASHES)
-def test_what_was_flushed_survives_a_power_loss(seed: int) -> None:
+def test_flushed_records_survive_a_power_loss(seed: int) -> None:
     log = new_log(disk := new_disk(seed), segment_bytes=700)
     fill(log, 8)
     send(log, P, 0, txn=True)
@@ -241,7 +241,7 @@ def test_a_failed_write_leaves_nothing_behind() -> None:
     assert disk.tree()[path_of(0, ".log")] == log.size
 
 
-def test_closing_cuts_off_what_a_failed_write_left_behind() -> None:
+def test_closing_truncates_leftovers_of_a_failed_write() -> None:
     log = new_log(disk := new_disk())
     fill(log, 3)
     disk.fail(path_of(0, ".log"), ["write"], errno=errno.ENOSPC)

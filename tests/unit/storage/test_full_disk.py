@@ -9,7 +9,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_a_full_disk_is_logged_once_a_minute_with_the_number_of_failed_writes(
+def test_a_full_disk_is_logged_once_a_minute_with_failed_writes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     disk = FullDisk("/data")

@@ -93,7 +93,7 @@ def test_meta_properties_of_kafka_are_written_back_byte_for_byte(tmp_path: Path)
     assert (tmp_path / "meta.properties").read_bytes() == content
 
 
-def test_what_meta_properties_do_not_know_is_kept(tmp_path: Path) -> None:
+def test_unknown_meta_properties_are_preserved(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_bytes(b"version=1\nnode.id=5\nnew\\ thing:a=b\ncluster.id=c\nx=\n")
 
     meta = read_meta_properties(FS, str(tmp_path))
@@ -212,7 +212,7 @@ def test_a_mark_is_taken_away_and_may_be_missing(tmp_path: Path) -> None:
         b"\xff\xfe",
     ],
 )
-def test_a_rotten_mark_means_a_clean_shutdown_without_an_epoch(content: bytes, tmp_path: Path) -> None:
+def test_a_damaged_clean_shutdown_file_has_no_epoch(content: bytes, tmp_path: Path) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_bytes(content)
 
     assert read_clean_shutdown(FS, str(tmp_path)) == CleanShutdown(broker_epoch=None)

@@ -63,7 +63,7 @@ def test_a_lookup_after_the_last_entry_returns_it(spilled: int) -> None:
     assert offset_index(10, spilled=spilled).lookup(1_000_000) == 1000
 
 
-def test_an_empty_index_sends_everybody_to_the_start() -> None:
+def test_an_empty_index_maps_every_offset_to_the_start() -> None:
     index = offset_index(0)
 
     assert index.lookup(1500) == 0
@@ -134,7 +134,7 @@ def test_an_index_continues_its_existing_file() -> None:
     assert [again.lookup(offset) for offset in (1005, 1010, 1105, 1110)] == [0, 100, 1000, 1100]
 
 
-def test_a_cold_index_is_asked_for_as_a_whole() -> None:
+def test_a_cold_index_is_requested_completely() -> None:
     disk = new_disk()
     index = offset_index(MANY, disk, spilled=MANY)
     disk.cool()

@@ -8,18 +8,21 @@ from crc32c import crc32c
 
 from barnabas.base.errors import Malformed
 from barnabas.records.builder import build_batch
+from barnabas.records.errors import CorruptBatch, InvalidBatch
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     BASE_TIMESTAMP_AT,
+    COUNT_AT,
     CRC_AT,
     LAST_OFFSET_DELTA_AT,
     MAX_TIMESTAMP_AT,
     Codec,
+    batch_headers,
 )
-from barnabas.storage.append_errors import BatchTooLarge, InvalidTimestamp, MissingKey
-from barnabas.storage.errors import StorageError
+from barnabas.records.validate import check_batch
+from barnabas.storage.errors import BatchTooLarge, InvalidTimestamp, MissingKey, StorageError
 from barnabas.storage.intake import Batch, Rules, take_own, take_produced, take_replicated
-from support.log.logs import NOW, batch, marker
+from support.log.logs import NOW, batch, marker, new_log
 from support.log.logs import settings as log_settings
 
 pytestmark = pytest.mark.kernel
@@ -182,7 +185,7 @@ def before_1970(at_ms: int) -> bytes:
 def test_timestamps_before_1970_are_taken(at_ms: int) -> None:
     found = take_produced(before_1970(at_ms), settings(), NOW)
 
-    assert (found.base_timestamp, found.max_timestamp) == (at_ms, at_ms)
+    assert found.base_timestamp == at_ms
 
 
 @pytest.mark.parametrize("at_ms", [NOW - 2**63, -(2**63)])
@@ -216,12 +219,90 @@ def test_without_limits_any_time_will_do() -> None:
     assert take_produced(records(0, 2**62), config, NOW).max_timestamp == 2**62
 
 
-def test_a_maximum_that_no_record_has_is_taken_from_the_header() -> None:
+def test_the_max_timestamp_of_a_compressed_batch_is_taken_from_the_header() -> None:
     config = settings(message_timestamp_after_max_ms=HOUR)
-    data = patched(records(NOW), MAX_TIMESTAMP_AT, ">q", NOW + 2 * HOUR)
+    data = patched(
+        build_batch([(NOW, b"k", b"v", ())], codec=Codec.ZSTD), MAX_TIMESTAMP_AT, ">q", NOW + 2 * HOUR
+    )
 
     with pytest.raises(InvalidTimestamp):
         take_produced(data, config, NOW)
+
+
+# The header compared with the records of an uncompressed batch
+
+TWO = build_batch([(NOW, None, b"a", ()), (NOW + 7, b"k", b"b" * 100, ())])
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
+def test_a_wrong_record_count_is_refused(count: int) -> None:
+    data = patched(TWO, COUNT_AT, ">i", count)
+    if count > 0:
+        data = patched(data, LAST_OFFSET_DELTA_AT, ">i", count - 1)
+
+    with pytest.raises(InvalidBatch):
+        take_produced(data, settings(), NOW)
+
+
+def test_a_wrong_record_count_in_a_corrupt_batch_is_reported_as_corruption() -> None:
+    data = patched(patched(TWO, COUNT_AT, ">i", 3), LAST_OFFSET_DELTA_AT, ">i", 2)
+
+    with pytest.raises(CorruptBatch):
+        take_produced(data[:-1] + b"x", settings(), NOW)
+
+
+@pytest.mark.parametrize("latest", [-1, NOW, NOW + 1000, 2**63 - 1])
+def test_the_max_timestamp_is_corrected_from_the_records(latest: int) -> None:
+    data = patched(TWO, MAX_TIMESTAMP_AT, ">q", latest)
+    log = new_log()
+
+    assert take_produced(data, settings(), NOW).max_timestamp == NOW + 7
+    for one in (data, TWO):
+        log.append_as_leader(one, leader_epoch=0, now_ms=NOW)
+
+    written = log.read(0, upto=4, bytes_max=1000).read()
+    assert [header.max_timestamp for _, header in batch_headers(written)] == [NOW + 7, NOW + 7]
+    assert check_batch(written).base_offset == 0
+    assert check_batch(written, len(TWO)).base_offset == 2
+
+
+def test_the_records_are_found_in_the_request_that_the_batch_is_a_view_of() -> None:
+    frame = b"request" + TWO + b"rest"
+    view = memoryview(frame)[7 : 7 + len(TWO)]
+
+    assert take_produced(view, settings(), NOW, 7).max_timestamp == NOW + 7
+    assert take_produced(view, settings(), NOW).max_timestamp == NOW + 7
+
+
+@pytest.mark.parametrize("base", [2**63 - 1, 2**63 - 3, 2**63 - 4, 2**63 - 8, 2**63 - 9])
+def test_a_max_timestamp_out_of_range_is_refused(base: int) -> None:
+    data = patched(patched(TWO, BASE_TIMESTAMP_AT, ">q", base), MAX_TIMESTAMP_AT, ">q", 5)
+
+    with pytest.raises(InvalidBatch, match="out of range"):
+        take_produced(data, settings(message_timestamp_after_max_ms=2**63 - 1), NOW)
+
+
+def test_a_max_timestamp_out_of_range_without_a_base_timestamp_is_refused() -> None:
+    data = patched(patched(TWO, BASE_TIMESTAMP_AT, ">q", -1), MAX_TIMESTAMP_AT, ">q", 2**63 - 1)
+
+    with pytest.raises(InvalidBatch, match="out of range"):
+        take_produced(data, settings(), NOW)
+
+
+@pytest.mark.parametrize("base", [-100, -(2**62)])
+def test_a_batch_from_before_1970_has_no_max_timestamp(base: int) -> None:
+    data = patched(patched(TWO, BASE_TIMESTAMP_AT, ">q", base), MAX_TIMESTAMP_AT, ">q", base + 7)
+
+    found = take_produced(data, settings(), NOW)
+
+    assert (found.max_timestamp, found.is_corrected) == (-1, True)
+
+
+def test_an_implausibly_old_timestamp_is_not_corrected() -> None:
+    oldest = patched(patched(TWO, BASE_TIMESTAMP_AT, ">q", -(2**63)), MAX_TIMESTAMP_AT, ">q", -(2**63) + 7)
+
+    with pytest.raises(InvalidTimestamp):
+        take_produced(oldest, settings(), NOW)
 
 
 # Keys
@@ -251,7 +332,7 @@ def test_other_topics_take_records_without_keys() -> None:
 # Batches of our own and of our leader
 
 
-def test_what_was_written_already_keeps_its_offsets() -> None:
+def test_duplicate_batches_keep_their_offsets() -> None:
     data = batch(b"a", base_offset=5) + batch(b"b", b"c", base_offset=700, leader_epoch=4)
 
     first = take_replicated(data, 0)
@@ -261,7 +342,7 @@ def test_what_was_written_already_keeps_its_offsets() -> None:
     assert (second.at, second.at + second.size) == (first.size, len(data))
 
 
-def test_what_was_written_already_is_checked_as_well() -> None:
+def test_duplicate_batches_are_validated_too() -> None:
     data = bytearray(batch(b"a") + batch(b"b"))
     data[-2] ^= 1
 

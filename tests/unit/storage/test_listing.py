@@ -15,7 +15,7 @@ def test_an_empty_directory_has_nothing() -> None:
     assert not found.unfinished
 
 
-def test_segments_come_in_the_order_of_their_offsets() -> None:
+def test_segments_are_sorted_by_offset() -> None:
     disk = new_disk()
     for base in (100, 7, 30):
         for kind, size in zip(KINDS, (base, 8, 12), strict=True):
@@ -53,7 +53,7 @@ def test_an_index_without_a_log_is_an_orphan() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".cleaned", ".swap", ".deleted"])
-def test_what_a_swap_or_a_deletion_left_is_to_be_finished(suffix: str) -> None:
+def test_interrupted_swaps_and_deletions_are_to_be_finished(suffix: str) -> None:
     disk = new_disk()
     disk.open(path_of(40, ".log") + suffix, create=True)
 

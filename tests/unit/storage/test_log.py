@@ -7,9 +7,8 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.records.header import TimestampType, read_header
 from barnabas.records.validate import check_batch
-from barnabas.storage.append_errors import BatchTooLarge, MissingKey
 from barnabas.storage.epochs import EpochStart
-from barnabas.storage.errors import LogClosed, UnexpectedOffset
+from barnabas.storage.errors import BatchTooLarge, LogClosed, MissingKey, UnexpectedOffset
 from barnabas.storage.producers.table import Origin
 from barnabas.storage.segment.txn_index import AbortedTxn
 from support.log.logs import (
@@ -38,7 +37,7 @@ P, Q = 4000, 5000
 # Appends of a leader
 
 
-def test_a_leader_gives_offsets_and_its_epoch_to_what_it_appends() -> None:
+def test_a_leader_assigns_offsets_and_its_epoch() -> None:
     log = new_log()
     put(log, b"a", b"b")
 
@@ -101,7 +100,7 @@ def test_stamping_leaves_the_senders_buffer_alone() -> None:
     assert bytes(data) == before
 
 
-def test_otherwise_the_append_time_is_not_told() -> None:
+def test_with_create_time_no_append_time_is_returned() -> None:
     assert put(new_log(), time=5).log_append_time_ms == -1
 
 

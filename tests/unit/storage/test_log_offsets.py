@@ -126,7 +126,7 @@ def test_an_unknown_control_type_in_the_name_of_a_producer_is_refused() -> None:
 # High watermark and last stable offset
 
 
-def test_the_last_stable_offset_waits_for_open_transactions_and_the_high_watermark() -> None:
+def test_the_last_stable_offset_follows_transactions_and_high_watermark() -> None:
     log = new_log()
     put(log)
     send(log, P, 0, txn=True)
@@ -210,7 +210,7 @@ def test_segments_without_aborted_transactions_are_looked_for_once(monkeypatch: 
     assert asked == []
 
 
-def test_a_segment_that_gets_a_file_in_its_place_has_its_aborted_transactions() -> None:
+def test_a_replaced_segment_keeps_its_aborted_transactions() -> None:
     # As after two segments were merged, of which the second had some.
     log = new_log()
     put(log)
@@ -269,7 +269,7 @@ def test_the_start_does_not_go_back() -> None:
     assert log.start_offset == 3
 
 
-def test_what_is_not_replicated_cannot_be_deleted() -> None:
+def test_unreplicated_records_cannot_be_deleted() -> None:
     log = new_log()
     fill(log, 5)
     log.advance_high_watermark(3)
@@ -328,7 +328,7 @@ def test_a_flush_is_due_when_a_segment_is_finished() -> None:
     assert due == [1]
 
 
-def test_markers_of_a_coordinator_may_come_together() -> None:
+def test_several_markers_of_a_coordinator_may_be_appended_at_once() -> None:
     log = new_log()
     send(log, P, 0, txn=True)
     send(log, Q, 0, txn=True)

@@ -98,7 +98,7 @@ def test_a_read_gives_no_more_bytes_than_it_may_and_cuts_the_last_batch() -> Non
 
 
 @pytest.mark.parametrize("bytes_max", [0, 1, 50])
-def test_the_first_batch_comes_whole_however_small_the_room(bytes_max: int) -> None:
+def test_the_first_batch_is_returned_whole_whatever_the_limit(bytes_max: int) -> None:
     log = batches_of_three()
 
     data = read_bytes(log, 4, bytes_max=bytes_max)
@@ -107,7 +107,7 @@ def test_the_first_batch_comes_whole_however_small_the_room(bytes_max: int) -> N
     assert offsets_in(data) == [(3, 5)]
 
 
-def test_a_first_batch_that_need_not_be_whole_does_not_come_at_all() -> None:
+def test_a_first_batch_above_the_limit_is_omitted_if_allowed() -> None:
     log = batches_of_three()
     size = size_of_batch(log)
 
@@ -118,7 +118,7 @@ def test_a_first_batch_that_need_not_be_whole_does_not_come_at_all() -> None:
 # Across segments
 
 
-def test_a_read_goes_on_into_the_next_segments() -> None:
+def test_a_read_continues_in_the_next_segments() -> None:
     log = batches_of_three(segment_bytes=200)
     assert log.bases == [0, 6]
 
@@ -138,7 +138,7 @@ def test_the_bound_holds_for_all_segments_together() -> None:
     assert offsets_in(data) == [(0, 2), (3, 5), (6, 8)]
 
 
-def test_a_first_batch_of_a_further_segment_comes_only_if_there_is_room_for_it() -> None:
+def test_a_batch_of_a_further_segment_is_read_only_if_it_fits() -> None:
     log = batches_of_three(segment_bytes=200)
     size = size_of_batch(log)
 

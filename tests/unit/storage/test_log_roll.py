@@ -51,7 +51,7 @@ def test_a_segment_takes_batches_up_to_segment_bytes_exactly() -> None:
     assert size_of(log, 0, ".log") == 3 * BATCH
 
 
-def test_a_batch_that_does_not_fit_any_more_goes_into_the_next_segment_whole() -> None:
+def test_a_batch_that_does_not_fit_goes_into_the_next_segment() -> None:
     log = new_log(segment_bytes=3 * BATCH - 1)
 
     for _ in range(3):
@@ -202,7 +202,7 @@ def test_a_batch_that_would_only_end_too_far_away_rolls_as_well() -> None:
 # The finished segment
 
 
-def test_a_finished_segment_has_complete_indexes_and_the_producers_have_a_snapshot() -> None:
+def test_a_rolled_segment_has_complete_indexes_and_a_producer_snapshot() -> None:
     log = new_log(index_interval_bytes=100)
     send(log, P, 0, txn=True)
     end_txn(log, P, abort=True)

@@ -36,7 +36,7 @@ def test_every_time_leads_to_the_first_record_of_it_or_later(segment_bytes: int,
     assert (found_at(log, 0), found_at(log, NOW + 191)) == (0, None)
 
 
-def test_the_answer_tells_the_records_own_time_and_epoch() -> None:
+def test_the_lookup_returns_the_time_and_epoch_of_the_record() -> None:
     log = new_log()
     put_times(log, 100, epoch=3)
     put_times(log, 200, 300, epoch=5)
@@ -62,7 +62,7 @@ def test_the_first_record_in_the_log_counts_not_the_earliest_time() -> None:
     assert [found_at(log, wanted) for wanted in (50, 200, 501)] == [0, 0, 2]
 
 
-def test_an_earlier_segment_with_a_later_time_comes_first() -> None:
+def test_an_earlier_segment_with_a_later_time_is_found_first() -> None:
     log = new_log()
     put_times(log, 900)
     log.roll(NOW)
@@ -91,7 +91,7 @@ def test_deleted_records_are_not_found() -> None:
     assert [found_at(log, wanted) for wanted in (0, 150, 301)] == [2, 2, 4]
 
 
-def test_a_batch_whose_late_records_are_deleted_is_skipped() -> None:
+def test_a_batch_with_deleted_late_records_is_skipped() -> None:
     log = new_log()
     put_times(log, 900, 100)
     put_times(log, 500)
@@ -164,7 +164,7 @@ def test_deleted_batches_do_not_have_the_latest_record() -> None:
     assert latest_record(log) == TimedOffset(1, 200, 0)
 
 
-def test_a_batch_whose_latest_record_is_deleted_counts_with_what_is_left_of_it() -> None:
+def test_a_batch_counts_with_its_remaining_records() -> None:
     log = new_log()
     put_times(log, 900, 100)
     put_times(log, 500)
@@ -184,7 +184,7 @@ def test_with_everything_deleted_there_is_no_latest_record() -> None:
     assert offset_for_time(log, 0) is None
 
 
-def test_a_batch_emptied_by_compaction_does_not_count_for_the_latest_record() -> None:
+def test_an_empty_compacted_batch_has_no_latest_record() -> None:
     log = new_log()
     put_times(log, 100)
     emptied = bytearray(build_batch([(900, b"k", b"v", ())], base_offset=1)[:61])

@@ -58,7 +58,7 @@ async def test_a_partition_that_is_not_here_is_none() -> None:
 
 
 @on_a_loop
-async def test_a_new_log_is_created_in_the_directory_with_the_fewest_or_the_given_one() -> None:
+async def test_a_new_log_is_created_in_the_given_or_emptiest_directory() -> None:
     manager = await with_logs(new_disk(), t0=A)
 
     second = await manager.create(T1, TOPIC_ID, CONFIG)

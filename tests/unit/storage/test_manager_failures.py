@@ -164,7 +164,7 @@ async def test_a_directory_that_another_broker_has_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["read", "open", "entries"])
 @on_a_loop
-async def test_a_disk_that_fails_while_logs_are_loaded_takes_all_of_its_logs_with_it(kind: str) -> None:
+async def test_a_disk_failure_during_loading_takes_all_its_logs_offline(kind: str) -> None:
     disk = new_disk()
     await (await with_logs(disk, t0=A, t1=A, t2=B)).close()
     disk.fail(f"{A}/t-1", [kind])  # type: ignore[list-item]
@@ -183,7 +183,7 @@ async def test_a_disk_that_fails_while_logs_are_loaded_takes_all_of_its_logs_wit
 
 
 @on_a_loop
-async def test_a_failed_directory_takes_its_logs_with_it_and_the_others_go_on() -> None:
+async def test_a_failed_directory_takes_only_its_own_logs_offline() -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A, t1=A, t2=B)
     log = in_service(manager, T0)
@@ -269,7 +269,7 @@ async def test_a_start_without_descriptors_fails_and_blames_no_disk() -> None:
 
 
 @on_a_loop
-async def test_a_cut_that_cannot_be_finished_fails_the_directory_even_if_it_is_full() -> None:
+async def test_an_unfinished_truncation_fails_the_directory_even_on_a_full_disk() -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A)
     log = in_service(manager, T0)
@@ -284,7 +284,7 @@ async def test_a_cut_that_cannot_be_finished_fails_the_directory_even_if_it_is_f
 
 
 @on_a_loop
-async def test_an_error_in_the_files_of_a_deleted_log_says_nothing_about_the_disk() -> None:
+async def test_an_error_in_files_of_a_deleted_log_is_no_disk_failure() -> None:
     disk = new_disk()
     manager = await with_logs(disk, t0=A)
     old = in_service(manager, T0)

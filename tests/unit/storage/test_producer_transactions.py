@@ -28,7 +28,7 @@ def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
     assert not producers.has_open_transaction(P, 0)
 
 
-def test_a_completed_transaction_is_unstable_until_the_high_watermark_is_past_its_marker() -> None:
+def test_a_transaction_is_unstable_until_its_marker_is_replicated() -> None:
     producers = Producers()
     append(producers, transactional=True)
     end(producers)
@@ -90,7 +90,7 @@ def test_a_marker_without_records_completes_nothing() -> None:
     assert producers.end_offset == 1
 
 
-def test_what_is_not_transactional_is_refused_while_a_transaction_is_open() -> None:
+def test_nontransactional_batches_fail_while_a_transaction_is_open() -> None:
     producers = Producers()
     append(producers, transactional=True)
 
@@ -187,7 +187,7 @@ def test_a_marker_of_a_coordinator_that_was_replaced_is_fenced() -> None:
 # Verification
 
 
-def test_a_transaction_begins_only_with_what_the_log_gave_for_it() -> None:
+def test_a_transaction_begins_only_with_its_verification_token() -> None:
     producers = Producers()
     first = header(P, transactional=True)
     with pytest.raises(InvalidTxnState, match="verified"):
@@ -233,7 +233,7 @@ def test_with_its_first_batch_a_verification_is_over_and_holds_nothing_up() -> N
     assert producers.check(header(P, sequence=1, transactional=True), Origin.CLIENT, None, True) is None
 
 
-def test_what_is_not_transactional_needs_no_verification() -> None:
+def test_nontransactional_batches_need_no_verification() -> None:
     assert Producers().check(header(P), Origin.CLIENT, None, True) is None
 
 

@@ -57,7 +57,7 @@ def test_a_producer_that_is_not_known_may_start_anywhere() -> None:
     assert Producers().check(header(P, sequence=77), Origin.CLIENT) is None
 
 
-def test_after_the_largest_sequence_comes_0() -> None:
+def test_the_largest_sequence_is_followed_by_0() -> None:
     producers = Producers()
     append(producers, sequence=SEQUENCE_MAX - 1, count=2)
 
@@ -95,7 +95,7 @@ def test_a_part_of_a_batch_is_no_duplicate_of_it() -> None:
             producers.check(header(P, sequence=sequence, count=count), Origin.CLIENT)
 
 
-def test_only_clients_are_told_of_duplicates_and_sequences() -> None:
+def test_only_batches_of_clients_are_checked_for_sequences() -> None:
     producers = Producers()
     append(producers, sequence=0, count=10)
 
@@ -160,12 +160,12 @@ def test_coordinators_write_without_sequences() -> None:
     assert producers.entries()[0].last_offset == 2
 
 
-def test_the_state_does_not_take_back_what_was_appended() -> None:
+def test_appending_below_the_known_sequences_is_an_assertion_error() -> None:
     producers = Producers()
     append(producers, count=10)
 
     with pytest.raises(AssertionError):
-        producers.appended(header(P, sequence=10, count=2), 3, 1)
+        producers.appended(header(P, sequence=10, count=2), 3)
     with pytest.raises(AssertionError):
         producers.marker_appended(
             producer_id=P, producer_epoch=0, coordinator_epoch=0, aborted=True, offset=9, timestamp=1
@@ -229,18 +229,6 @@ def test_an_emptied_log_has_no_producers_and_continues_at_the_given_offset() -> 
     assert append(producers) == 500
 
 
-def test_a_log_start_beyond_the_end_takes_the_end_along() -> None:
-    producers = Producers()
-    append(producers, transactional=True)
-    end(producers)
-
-    producers.log_start_moved(1)
-    assert (producers.end_offset, producers.first_open_offset()) == (2, 0)
-    producers.log_start_moved(9)
-    assert (producers.end_offset, producers.first_open_offset()) == (9, None)
-    assert len(producers) == 1
-
-
 # Descriptions
 
 
@@ -261,17 +249,3 @@ def test_producers_are_described_with_their_open_transaction() -> None:
 
     assert (entry.producer_id, entry.epoch, entry.last_sequence) == (P, 0, 10)
     assert (entry.timestamp, entry.coordinator_epoch, entry.txn_first_offset) == (33, -1, 0)
-
-
-def test_a_transaction_is_late_when_nothing_was_written_in_it_for_long() -> None:
-    producers = Producers()
-    append(producers, P, transactional=True, timestamp=1000)
-    append(producers, Q, transactional=True, timestamp=1500)
-    append(producers, 6000, timestamp=1)
-
-    def late(now_ms: int) -> list[int]:
-        return [one.producer_id for one in producers.late_transactions(now_ms, longer_than_ms=100)]
-
-    assert late(1100) == []
-    assert late(1101) == [P]
-    assert late(1601) == [P, Q]

@@ -98,7 +98,7 @@ def transactional() -> tuple[SimDisk, Log]:
 
 @pytest.mark.parametrize("without", [(), (".snapshot",), (".snapshot", ".index", ".timeindex", ".txnindex")])
 @pytest.mark.parametrize("point", [0, 3, 6])
-def test_producers_and_transactions_come_back(point: int, without: tuple[str, ...]) -> None:
+def test_producers_and_transactions_are_recovered(point: int, without: tuple[str, ...]) -> None:
     disk, log = transactional()
     shut(log)
     for name in files_of(disk):

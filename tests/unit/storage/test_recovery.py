@@ -250,7 +250,7 @@ def test_an_old_batch_after_the_end_is_truncated() -> None:
     assert any("batch starts at offset 1, expected 6" in finding for finding in opened.findings)
 
 
-def test_a_segment_that_does_not_go_on_from_the_one_before_is_removed() -> None:
+def test_a_segment_after_a_gap_is_removed() -> None:
     disk, _ = filled()
     disk.open(path_of(2, ".log")).truncate(SIZE)
 
@@ -263,7 +263,7 @@ def test_a_segment_that_does_not_go_on_from_the_one_before_is_removed() -> None:
     )
 
 
-def test_a_hole_that_was_flushed_is_one_that_compaction_left() -> None:
+def test_a_flushed_gap_is_accepted_as_left_by_compaction() -> None:
     disk, end = filled()
     disk.open(path_of(2, ".log")).truncate(SIZE)
     disk.remove(path_of(2, ".index"))
@@ -304,7 +304,7 @@ def test_opening_twice_is_opening_once() -> None:
 
 
 @pytest.mark.parametrize("at", [16, 8])
-def test_damage_in_what_was_flushed_is_refused_and_no_log_is_changed(at: int) -> None:
+def test_damage_in_flushed_data_is_an_error_and_changes_no_log(at: int) -> None:
     disk, end = filled()
     disk.rot(path_of(4, ".log"), at, 0x7F)
     before = {name: data for name, data in files_of(disk).items() if name.endswith(".log")}
@@ -316,7 +316,7 @@ def test_damage_in_what_was_flushed_is_refused_and_no_log_is_changed(at: int) ->
     assert {name: data for name, data in files_of(disk).items() if name.endswith(".log")} == before
 
 
-def test_damage_in_what_was_flushed_is_refused_and_nothing_is_changed() -> None:
+def test_damage_in_flushed_data_is_an_error_and_changes_no_file() -> None:
     disk, end = filled()
     disk.rot(path_of(4, ".log"), 16, 0x7F)
     before = files_of(disk)
@@ -441,7 +441,7 @@ def test_deleted_files_are_removed() -> None:
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_what_was_being_written_when_the_broker_stopped_is_removed(clean: bool) -> None:
+def test_partly_written_files_are_removed_at_the_start(clean: bool) -> None:
     disk, end = filled()
     names = ["leader-epoch-checkpoint.tmp", "00000000000000000002.index.rebuilt"]
     for name in names:

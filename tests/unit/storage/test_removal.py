@@ -182,7 +182,7 @@ def test_a_snapshot_is_removed_with_its_segment() -> None:
     assert path_of(4, ".snapshot") in disk_of(log).tree()
 
 
-def test_what_was_deleted_cannot_be_read() -> None:
+def test_deleted_records_cannot_be_read() -> None:
     log = segments_of_two(retention_ms=10_000)
     keep(log, NOW + 13_001)
 
@@ -206,7 +206,7 @@ def test_aborted_transactions_of_a_segment_go_with_it() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_power_loss_at_any_moment_leaves_no_hole_and_no_forgotten_producer(seed: int) -> None:
+def test_a_power_loss_at_any_moment_leaves_no_gap_and_all_producers(seed: int) -> None:
     finished, moment = False, 0
     while not finished:
         moment += 1

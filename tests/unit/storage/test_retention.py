@@ -79,7 +79,7 @@ def test_a_large_segment_stays_if_a_small_one_would_be_deleted() -> None:
     assert gone(decided(log_of(10, 150, 100), config)) == [(0, Reason.BYTES)]
 
 
-def test_bytes_are_counted_without_what_went_below_the_log_start() -> None:
+def test_retention_bytes_exclude_records_below_the_log_start() -> None:
     decision = decided(log_of(100, 100, 100), replace(KEEP_ALL, retention_bytes=200), start=10)
 
     assert gone(decision) == [(0, Reason.LOG_START)]
@@ -174,7 +174,7 @@ def test_an_active_segment_with_records_above_the_high_watermark_stays() -> None
     assert gone(decision) == []
 
 
-def test_bytes_come_before_time_in_the_reasons() -> None:
+def test_the_reason_names_bytes_before_time() -> None:
     config = replace(KEEP_ALL, retention_bytes=250, retention_ms=500)
 
     decision = decided(log_of(100, 100, 100, 100, youngest=0), config, start=10)

@@ -10,7 +10,7 @@ from barnabas.sim.disk import SimDisk
 from barnabas.storage.files import NotCached
 from barnabas.storage.lookup import offset_for_time
 from barnabas.storage.segment.index import IndexDamaged
-from barnabas.storage.segment.segment import HOT_BYTES, Segment, SegmentWriter
+from barnabas.storage.segment.segment import HOT_BYTES, Segment
 from barnabas.storage.warming import warmed
 from support.log.logs import (
     DIRECTORY,
@@ -141,11 +141,13 @@ def test_indexes_get_an_entry_when_enough_bytes_have_passed() -> None:
 
 def test_a_time_that_is_not_later_makes_no_entry() -> None:
     disk = new_disk()
-    writer = SegmentWriter(disk, DIRECTORY, 0, 0, suffix="")
+    segment = Segment(disk, DIRECTORY, 0)
+    segment.make_files()
 
     for offset, time in enumerate([50, 40, 50, 60, 10]):
-        writer.append(batch(b"v", base_offset=offset, time=time), offset, time)
-    writer.finish()
+        data = batch(b"v", base_offset=offset, time=time)
+        segment.append([data], len(data), offset, time, 0)
+    segment.finish()
 
     entries = disk.read(path_of(0, ".timeindex"))
     pairs = [
@@ -154,13 +156,15 @@ def test_a_time_that_is_not_later_makes_no_entry() -> None:
     assert pairs == [(50, 0), (60, 3)]
 
 
-def test_a_writer_leaves_a_whole_segment_under_its_suffix() -> None:
+def test_a_segment_is_written_under_its_suffix() -> None:
     disk = new_disk()
-    writer = SegmentWriter(disk, DIRECTORY, 5, 0, suffix=".cleaned")
+    segment = Segment(disk, DIRECTORY, 5, suffix=".cleaned")
+    segment.make_files()
 
-    writer.append(batch(b"a", base_offset=5), 5, NOW)
-    writer.append(batch(b"b", base_offset=9), 9, NOW + 1)
-    writer.finish().close()
+    segment.append([batch(b"a", base_offset=5)], len(batch(b"a")), 5, NOW, 0)
+    segment.append([batch(b"b", base_offset=9)], len(batch(b"b")), 9, NOW + 1, 0)
+    segment.finish()
+    segment.close()
 
     assert disk.tree() == {
         path_of(5, ".index.cleaned"): 8,
@@ -205,7 +209,7 @@ def test_cutting_a_segment_that_was_left_on_the_disk_finds_its_latest_time() -> 
 # Cold
 
 
-def test_what_was_written_lately_is_taken_to_be_in_memory() -> None:
+def test_recently_written_data_is_assumed_to_be_cached() -> None:
     disk = new_disk()
     segment = filled(disk)
     disk.cool()
@@ -215,7 +219,7 @@ def test_what_was_written_lately_is_taken_to_be_in_memory() -> None:
     assert segment.size < HOT_BYTES
 
 
-def test_what_was_left_on_the_disk_is_asked_for() -> None:
+def test_uncached_data_is_requested_from_the_disk() -> None:
     disk = new_disk()
     segment = left_on_disk(disk)
     disk.cool()
@@ -307,7 +311,7 @@ def test_a_negative_time_is_damage() -> None:
 
 
 @pytest.mark.parametrize("at", range(8))
-def test_whatever_bit_of_an_offset_index_flips_all_records_are_read(at: int) -> None:
+def test_any_flipped_bit_of_an_offset_index_loses_no_record(at: int) -> None:
     log = new_log(disk := new_disk(), index_interval_bytes=INTERVAL)
     fill(log, 12)
     log.roll(NOW)
@@ -325,7 +329,7 @@ def test_whatever_bit_of_an_offset_index_flips_all_records_are_read(at: int) -> 
 
 
 @pytest.mark.parametrize("at", range(12))
-def test_whatever_bit_of_a_time_index_flips_the_right_record_is_found(at: int) -> None:
+def test_any_flipped_bit_of_a_time_index_finds_the_right_record(at: int) -> None:
     log = new_log(disk := new_disk(), index_interval_bytes=INTERVAL)
     fill(log, 12, step=10)
     log.roll(NOW)

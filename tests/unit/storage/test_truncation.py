@@ -240,7 +240,7 @@ def test_leader_epochs_are_forgotten_and_written_down() -> None:
     assert log.epochs.entries() == [EpochStart(1, 0), EpochStart(4, 2)]
 
 
-def test_producers_are_what_they_were() -> None:
+def test_producers_are_restored_after_a_truncation() -> None:
     log = new_log()
     send(log, P, 0, b"a", b"b")
     before = log.producers.entries()
@@ -293,7 +293,7 @@ def test_aborted_transactions_before_the_cut_stay_known(spilled: bool) -> None:
 
 
 @pytest.mark.parametrize("written", [False, True])
-def test_aborted_transactions_of_a_segment_are_not_those_of_the_next_one_of_its_name(written: bool) -> None:
+def test_a_new_segment_of_the_same_name_has_no_old_aborted_transactions(written: bool) -> None:
     log = new_log()
     send(log, P, 0, txn=True)
     end_txn(log, P, abort=True)
@@ -311,7 +311,7 @@ def test_aborted_transactions_of_a_segment_are_not_those_of_the_next_one_of_its_
     assert log.aborted_in(0, 3) == []
 
 
-def test_snapshots_of_what_is_gone_go_too() -> None:
+def test_snapshots_of_truncated_offsets_are_removed() -> None:
     log = new_log(segment_bytes=500)
     fill(log, 8)
     assert log.snapshots == [2, 4, 6]
@@ -366,7 +366,7 @@ def test_a_restarted_log_has_no_producers() -> None:
     assert put(log, epoch=3).base_offset == 100
 
 
-def test_a_log_that_was_restarted_further_on_knows_no_epochs() -> None:
+def test_a_log_restarted_at_a_later_offset_has_no_epochs() -> None:
     async def lower(_: int) -> None:
         return None
 
@@ -391,7 +391,7 @@ def test_an_append_after_a_cut_finds_nothing_cold() -> None:
     assert put(again, time=NOW + 5).base_offset == 3
 
 
-def test_aborted_transactions_that_are_not_in_memory_are_not_waited_for_on_the_loop() -> None:
+def test_uncached_aborted_transactions_do_not_block_the_loop() -> None:
     log = new_log(disk := new_disk())
     for sequence in (0, 1):
         send(log, 7, sequence, b"v", txn=True)

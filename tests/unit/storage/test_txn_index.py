@@ -156,5 +156,5 @@ def test_a_reader_gets_the_aborted_transactions_in_its_range(
     assert aborted_in(ALL, from_offset, upto_offset) == (found, complete)
 
 
-def test_without_entries_the_search_goes_on_in_the_next_segment() -> None:
+def test_without_entries_the_search_continues_in_the_next_segment() -> None:
     assert aborted_in([], 0, 10) == ([], False)

@@ -174,7 +174,7 @@ def test_a_compacted_log_keeps_the_last_value_of_each_key_and_its_offset() -> No
     tell(story())
 
 
-def test_what_is_not_flushed_is_not_compacted() -> None:
+def test_unflushed_segments_are_not_compacted() -> None:
     async def story() -> None:
         house = House(cleanup_policy=("compact",))
         log = await house.open()
@@ -208,7 +208,7 @@ def test_damage_stops_the_compaction_of_one_log_and_says_so() -> None:
     tell(story())
 
 
-def test_a_disk_that_fails_during_a_flush_takes_its_directory_out_of_service() -> None:
+def test_a_disk_failure_during_a_flush_takes_its_directory_offline() -> None:
     async def story() -> None:
         house = House(flush_messages=1)
         log = await house.open()
@@ -261,7 +261,7 @@ def test_maintenance_tasks_run_on_schedule_until_cancelled() -> None:
     tell(story())
 
 
-def test_a_disk_that_fails_while_logs_are_weighed_ends_its_directory_and_not_the_chores() -> None:
+def test_a_disk_failure_while_picking_logs_ends_only_its_directory() -> None:
     async def story() -> None:
         house = House(cleanup_policy=("compact",))
         log = await house.open()
@@ -283,7 +283,7 @@ def test_a_disk_that_fails_while_logs_are_weighed_ends_its_directory_and_not_the
     tell(story())
 
 
-def test_a_swap_that_fails_half_way_ends_its_directory_even_if_the_disk_is_full() -> None:
+def test_a_partly_failed_swap_takes_its_directory_offline() -> None:
     async def story() -> None:
         house = House(cleanup_policy=("compact",))
         log = await house.open()

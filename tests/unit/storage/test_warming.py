@@ -72,7 +72,7 @@ def cool(log: Log) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 150, 401, 402, 700, 801])
-def test_a_cold_read_warms_up_in_the_executor_what_it_needs(log: Log, offset: int) -> None:
+def test_a_cold_read_loads_its_pages_in_the_executor(log: Log, offset: int) -> None:
     expected = read_bytes(log, offset, bytes_max=1000)
     cool(log)
     executor = CountingExecutor()
@@ -138,7 +138,7 @@ def test_outside_of_the_loop_it_is_simply_waited_for(log: Log) -> None:
     assert offsets_in(read.read())[0] == (300, 300)
 
 
-def test_what_is_never_warm_enough_is_read_in_the_end(log: Log) -> None:
+def test_pages_that_stay_cold_are_read_in_the_end(log: Log) -> None:
     executor = CountingExecutor()
     tries = 0
 

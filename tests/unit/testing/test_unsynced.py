@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.files import write_atomically
-from barnabas.testing.unsynced import UnsyncedFileSystem
+from barnabas.testing.node import UnsyncedFileSystem
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ class Assignment:
     async def _matching(self) -> list[str]:
         """Return the matching topics. Internal topics are excluded as for the pattern of a group."""
         from barnabas.client.admin.admin import Admin
-        from barnabas.client.admin.settings import AdminSettings
+        from barnabas.client.settings import AdminSettings
 
         known = settings_of(AdminSettings)
         settings = {name: value for name, value in self._settings.items() if name in known}

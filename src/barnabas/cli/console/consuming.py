@@ -26,7 +26,7 @@ NO_LIMIT: Final = -1
 
 @value(kw_only=True)
 class Wanted:
-    """What to read, and when to stop."""
+    """Topics and partitions to read, and when to stop."""
 
     topic: str | None
     include: str | None

@@ -48,7 +48,7 @@ class Printer:
     async def _write(self, data: bytes) -> None:
         try:
             if self._in_thread and data:
-                from barnabas.client.ending import to_its_end
+                from barnabas.client.shared import to_its_end
 
                 await to_its_end(asyncio.to_thread(self._write_out, data))
             else:

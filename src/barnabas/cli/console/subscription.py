@@ -11,7 +11,7 @@ from barnabas.cli.tool import ToolFailed, note
 
 if TYPE_CHECKING:
     from barnabas.client.consumer.consumer import Consumer
-    from barnabas.client.group.callbacks import Callback
+    from barnabas.client.group.session import Callback
 
 # A member without partitions reports it after this time. A new group waits 3 s for more members.
 PATIENCE_S: Final = 6.0

@@ -14,7 +14,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.demo_parts.check import Found
 from barnabas.cli.demo_parts.children import DemoFailed
 from barnabas.cli.demo_parts.clicks import Hour
-from barnabas.client.admin.offsets import IsolationLevel, OffsetSpec
+from barnabas.client.admin.records import IsolationLevel, OffsetSpec
 from barnabas.client.admin.transactions import TransactionState
 from barnabas.client.blocking import Admin, Consumer
 from barnabas.client.consumer.message import EndOfPartition, Message

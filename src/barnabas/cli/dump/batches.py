@@ -16,6 +16,7 @@ from barnabas.cli.dump.source import WINDOW_BYTES, DumpFailed, Source
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
+    HEADER,
     HEADER_SIZE,
     LENGTH_EXCLUDES,
     BatchHeader,
@@ -24,7 +25,6 @@ from barnabas.records.header import (
 
 # Base offset, length, leader epoch and magic: enough to find the end of a batch and its format.
 _PROLOGUE: Final = Struct(">qiib")
-_HEADER: Final = Struct(">qiibIhiqqqhii")
 # CRC, magic, attributes and timestamp of a version 1 message; version 0 has no timestamp.
 _LEGACY: Final = Struct(">IbBq")
 # The minimum length of any message format.
@@ -80,7 +80,7 @@ def read_header(source: Source, batch: Batch) -> BatchHeader:
     data = source.read(batch.position, HEADER_SIZE)
     if len(data) < HEADER_SIZE:
         raise DumpFailed(source.path, f"header of the batch at byte {batch.position} is truncated")
-    return BatchHeader._make(_HEADER.unpack(data))
+    return BatchHeader._make(HEADER.unpack(data))
 
 
 def last_offset(source: Source, batch: Batch) -> int:

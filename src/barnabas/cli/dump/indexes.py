@@ -5,9 +5,8 @@ from struct import Struct
 from typing import Final
 
 from barnabas.cli.dump.batches import LAST_LEGACY_MAGIC, Batch, clip, last_offset, read_header, walk
-from barnabas.cli.dump.findings import Findings
 from barnabas.cli.dump.java import INT_MAX, int64
-from barnabas.cli.dump.output import Output
+from barnabas.cli.dump.output import Findings, Output
 from barnabas.cli.dump.records import decode_records
 from barnabas.cli.dump.source import DumpFailed, Source, absolute_path, sibling, start_offset
 from barnabas.storage.names import LOG, OFFSET_INDEX

@@ -4,6 +4,7 @@ import os
 from struct import Struct
 from typing import Final, NamedTuple
 
+from barnabas.base.errors import Malformed
 from barnabas.cli.dump.batches import (
     LAST_LEGACY_MAGIC,
     Batch,
@@ -15,13 +16,14 @@ from barnabas.cli.dump.batches import (
     timestamp_type,
     walk,
 )
-from barnabas.cli.dump.control import describe_control
 from barnabas.cli.dump.decoders import CannotDecode, Decoder
-from barnabas.cli.dump.findings import Findings
 from barnabas.cli.dump.java import INT_MAX, boolean, int64
-from barnabas.cli.dump.output import Output
+from barnabas.cli.dump.output import Findings, Output
 from barnabas.cli.dump.records import BATCH_BYTES_MAX, NO_SEQUENCE, Shown, decode_records
 from barnabas.cli.dump.source import DumpFailed, Source, absolute_path, parse_long, start_offset
+from barnabas.protocol.schema.json import json_text, to_json
+from barnabas.protocol.stored.framing import decode_control
+from barnabas.records.control import TRANSACTION_MARKERS, ControlType, read_control_type
 from barnabas.records.header import CODEC_BITS, LENGTH_EXCLUDES, BatchHeader, Codec
 from barnabas.storage.names import LOG
 
@@ -32,6 +34,15 @@ _EPOCH_DIGITS: Final = slice(21, 31)
 # Position of the key in a message of version 0 and of version 1, which has a timestamp before it.
 _LEGACY_KEY_AT: Final = (6, 14)
 _SIZE: Final = Struct(">i")
+
+# Kafka prints a colon after the first title only.
+_TITLES: Final = {
+    ControlType.LEADER_CHANGE: "LeaderChange:",
+    ControlType.SNAPSHOT_HEADER: "SnapshotHeader",
+    ControlType.SNAPSHOT_FOOTER: "SnapshotFooter",
+    ControlType.KRAFT_VERSION: "KRaftVersion",
+    ControlType.KRAFT_VOTERS: "KRaftVoters",
+}
 
 
 class LogOptions(NamedTuple):
@@ -104,7 +115,7 @@ class _RecordPrinter:
                     f" headerKeys: [{','.join(record.header_keys)}]"
                 )
                 if header.is_control:
-                    self._output.write(describe_control(self._source.path, record))
+                    self._output.write(_describe_control(self._source.path, record))
             if self._options.contents and not header.is_control:
                 self._output.write(self._contents(record))
             self._output.write("\n")
@@ -165,3 +176,23 @@ class _RecordPrinter:
 
 def _size(data: bytes | None) -> int:
     return -1 if data is None else len(data)
+
+
+def _describe_control(path: str, record: Shown) -> str:
+    """Return the part of a record's line about its control type.
+
+    Kafka's tool decodes every LeaderChange as version 0 and fails on version 1, which has directory ids. This
+    one decodes both.
+    """
+    try:
+        kind = read_control_type(record.key)
+        if not isinstance(kind, ControlType):
+            return f" controlType: UNKNOWN({kind})"
+        if record.value is None:
+            raise Malformed("value is missing", where=f"control record {kind.name}")
+        message, version = decode_control(kind, record.value)
+    except Malformed as wrong:
+        raise DumpFailed(path, f"record {record.offset}: {wrong}") from None
+    if kind in TRANSACTION_MARKERS:
+        return f" endTxnMarker: {kind.name} coordinatorEpoch: {message.coordinator_epoch}"
+    return f" {_TITLES[kind]} {json_text(to_json(message, version))}"

@@ -9,8 +9,8 @@ from barnabas.cli.dump.java import optional_long, take_from_sequence
 from barnabas.cli.dump.output import Output
 from barnabas.cli.dump.source import DumpFailed, Source, start_offset
 from barnabas.protocol.schema.codec import decode
-from barnabas.protocol.stored.producer_snapshot import ProducerEntry, ProducerSnapshot
-from barnabas.records.crc import crc32c_of
+from barnabas.protocol.stored.transactions import ProducerEntry, ProducerSnapshot
+from barnabas.records.header import crc32c_of
 
 SNAPSHOT_VERSION: Final = 1
 # The checksum covers the bytes after itself.

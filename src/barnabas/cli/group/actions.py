@@ -14,8 +14,7 @@ from barnabas.cli.tool import note, print_json
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.group_descriptions import GroupDescription
-    from barnabas.client.admin.groups import GroupState, GroupType
+    from barnabas.client.admin.groups import GroupDescription, GroupState, GroupType
 
 _REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 _VALID_TYPES: Final = ("Consumer", "Classic")

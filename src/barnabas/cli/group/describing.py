@@ -11,8 +11,7 @@ from barnabas.cli.tool import note, reason
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.group_descriptions import GroupDescription
-    from barnabas.client.admin.groups import GroupListing, GroupState, GroupType
+    from barnabas.client.admin.groups import GroupDescription, GroupListing, GroupState, GroupType
 
 _CONSUMERS: Final = ("", "consumer")
 _NO_LEADER: Final = -1
@@ -65,7 +64,7 @@ async def _log_ends(
     admin: "Admin", tps: Collection[TopicPartition], timeout_ms: float
 ) -> dict[TopicPartition, int | None]:
     """Return log end offsets; None for a partition without a leader."""
-    from barnabas.client.admin.offsets import OffsetSpec
+    from barnabas.client.admin.records import OffsetSpec
 
     if not tps:
         return {}

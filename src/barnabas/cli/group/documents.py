@@ -6,8 +6,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.group.rows import MISSING, GroupRows, PartitionRow
 
 if TYPE_CHECKING:
-    from barnabas.client.admin.group_descriptions import GroupDescription, MemberDescription
-    from barnabas.client.admin.groups import GroupListing
+    from barnabas.client.admin.groups import GroupDescription, GroupListing, MemberDescription
 
 
 def listed(group: "GroupListing") -> dict[str, Any]:

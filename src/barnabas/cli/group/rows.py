@@ -7,8 +7,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
 
 if TYPE_CHECKING:
-    from barnabas.client.admin.group_descriptions import GroupDescription
     from barnabas.client.admin.group_offsets import CommittedOffset
+    from barnabas.client.admin.groups import GroupDescription
 
 # Printed for a missing value.
 MISSING: Final = "-"

@@ -12,8 +12,6 @@ from barnabas.base.values import value
 from barnabas.cli.perf.acknowledgements import Acknowledgements, now_ms
 from barnabas.cli.perf.latency import Latencies
 from barnabas.cli.perf.payloads import Payload
-from barnabas.cli.perf.throttle import Throttle
-from barnabas.cli.perf.transacting import Transactions
 from barnabas.cli.progress import Progress
 from barnabas.cli.tool import ToolFailed, note, started
 
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
 # Approximate size of a table with --arrow, and its maximum number of rows.
 TABLE_BYTES: Final = 1 << 20
 TABLE_ROWS_MAX: Final = 10_000
+# Shorter waits are too short for a timer and are accumulated.
+WAIT_MS_MIN: Final = 2.0
 
 
 @value(kw_only=True)
@@ -77,6 +77,55 @@ async def measure(settings: dict[str, object], test: Test, report: Report) -> in
         if steady is not None:
             report_below_progress(*steady.total(now_ms()))
     return 0
+
+
+class Throttle:
+    """Limits a producer to a rate, as Kafka's ThroughputThrottler does. A negative rate is no limit.
+
+    Records are due at fixed intervals. A sender that is early waits until the next record is due; a late one
+    does not wait.
+    """
+
+    def __init__(self, rate: float, *, now_ms: float) -> None:
+        self._started_ms = now_ms
+        self._rate = rate
+
+    def wait_ms(self, sent: int, now_ms: float) -> float:
+        """Return the wait before the next record after `sent` records; 0 if it may be sent at once."""
+        if self._rate < 0:
+            return 0.0
+        early_ms = self._started_ms + 1000.0 * sent / self._rate - now_ms
+        return early_ms if early_ms >= WAIT_MS_MIN else 0.0
+
+
+class Transactions:
+    """Consecutive transactions of a given duration.
+
+    By the rule of Kafka's tool, the sender begins a transaction when none is open, and ends it after the
+    first record sent when the duration is over. Commits happen only after a record, so at a low rate
+    transactions last longer.
+    """
+
+    def __init__(self, producer: "Producer", duration_ms: int) -> None:
+        self._producer = producer
+        self._duration_ms = duration_ms
+        self._due_ms = 0.0
+        self.is_open = False
+
+    async def begin(self) -> None:
+        await self._producer.begin_transaction()
+        self._due_ms = now_ms() + self._duration_ms
+        self.is_open = True
+
+    def is_due(self, sent_ms: float) -> bool:
+        """Whether a record sent at this time is the last of its transaction."""
+        return sent_ms >= self._due_ms
+
+    async def end(self) -> None:
+        """Commit the open transaction, if any, after all of its records are delivered."""
+        if self.is_open:
+            self.is_open = False
+            await self._producer.commit_transaction()
 
 
 class _Sending:

@@ -3,13 +3,13 @@
 Time not spent rebalancing counts as fetch time. Each rate is given over the whole time and over fetch time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
 from barnabas.cli.perf.java_format import DateFormat, fixed, ratio
-from barnabas.cli.perf.rebalancing import Rebalancing
 
 _MB: Final = 1024.0 * 1024.0
 _COLUMNS: Final = (
@@ -22,6 +22,37 @@ _THREAD: Final = 0
 
 def header(*, detailed: bool) -> str:
     return ("time, threadId, " if detailed else "start.time, end.time, ") + _COLUMNS
+
+
+class Rebalancing:
+    """Measures how long a group member has no partitions.
+
+    kafka-consumer-perf-test.sh calls this the rebalance time: from the start, or from the loss of the last
+    partition, to the next assignment. Other changes of the assignment do not stop fetching and are not
+    counted.
+    """
+
+    def __init__(self, *, started_ms: int) -> None:
+        self._owned: set[TopicPartition] = set()
+        self._waits_since_ms = started_ms
+        self.total_ms = 0
+        # The part of total_ms that no interval has reported yet.
+        self.unreported_ms = 0
+
+    def assigned(self, tps: Iterable[TopicPartition], now_ms: int) -> None:
+        """Add partitions. `tps` may be empty (more members than partitions); then the wait continues."""
+        if not self._owned:
+            waited_ms = now_ms - self._waits_since_ms
+            self.total_ms += waited_ms
+            self.unreported_ms += waited_ms
+            self._waits_since_ms = now_ms
+        self._owned.update(tps)
+
+    def revoked(self, tps: Iterable[TopicPartition], now_ms: int) -> None:
+        """Remove partitions that were revoked or lost."""
+        self._owned.difference_update(tps)
+        if not self._owned:
+            self._waits_since_ms = now_ms
 
 
 @value(kw_only=True)

@@ -11,7 +11,7 @@ from barnabas.cli.topic.patterns import INTERNAL_TOPICS, TopicPattern
 if TYPE_CHECKING:
     from barnabas.cli.topic.description import Described, Moving
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.describing import TopicDescription
+    from barnabas.client.admin.topic_descriptions import TopicDescription
     from barnabas.client.admin.topics import TopicListing
 
 REPLICATION_FACTOR_MAX: Final = 0x7FFF
@@ -152,7 +152,7 @@ async def describe(admin: "Admin", options: Options) -> None:
 
 
 async def _topics_to_describe(admin: "Admin", options: Options) -> "list[TopicDescription]":
-    from barnabas.client.admin.describing import PAGE_PARTITIONS
+    from barnabas.client.admin.topic_descriptions import PAGE_PARTITIONS
     from barnabas.client.admin.topics import Topic
 
     topic_id = values.parse_topic_id(options.topic_id) if options.topic_id is not None else None

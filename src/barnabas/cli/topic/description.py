@@ -13,7 +13,7 @@ from barnabas.cli.tool import ToolFailed
 
 if TYPE_CHECKING:
     from barnabas.client.admin.configs import ConfigEntry
-    from barnabas.client.admin.describing import PartitionDescription, TopicDescription
+    from barnabas.client.admin.topic_descriptions import PartitionDescription, TopicDescription
 
 MIN_ISR: Final = "min.insync.replicas"
 _NO_LEADER: Final = -1

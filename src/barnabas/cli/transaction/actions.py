@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.tool import ToolFailed, print_json
+from barnabas.cli.tool import ToolFailed, print_json, regex_error
 from barnabas.cli.transaction import documents, tables
 from barnabas.cli.transaction.failures import failing
 
@@ -41,11 +41,9 @@ async def list_transactions(admin: "Admin", options: argparse.Namespace) -> int:
 
 def _check_pattern(error: "SomeRefused", pattern: str | None) -> None:
     """Report what is wrong with the pattern; Kafka's tool only reports an unexpected error."""
-    from barnabas.cli.group.regular_expressions import fault_of
-
     codes = {each.code.name for each in error.refused.values()}
     if pattern is not None and "INVALID_REGULAR_EXPRESSION" in codes:
-        fault = fault_of(pattern) or "the broker rejects it"
+        fault = regex_error(pattern) or "the broker rejects it"
         raise ToolFailed(
             f"Failed to list transactions: the regular expression `{pattern}` is invalid: {fault}"
         ) from error

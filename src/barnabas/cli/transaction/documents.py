@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.client.admin.records import ProducerDescription
-    from barnabas.client.admin.transactions import TransactionDescription, TransactionListing
-    from barnabas.client.admin.transactions_hanging import HangingTransaction
+    from barnabas.client.admin.transactions import (
+        HangingTransaction,
+        TransactionDescription,
+        TransactionListing,
+    )
 
 
 def listed(found: "TransactionListing") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from barnabas.cli.transaction.failures import why
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.admin.transactions_hanging import SearchProgress
+    from barnabas.client.admin.transactions import SearchProgress
 
 MINUTE_MS: Final = 60_000
 # Counts of each stage of the search.

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from barnabas.client.admin.records import ProducerDescription
-    from barnabas.client.admin.transactions import TransactionDescription, TransactionListing
-    from barnabas.client.admin.transactions_hanging import HangingTransaction
+    from barnabas.client.admin.transactions import (
+        HangingTransaction,
+        TransactionDescription,
+        TransactionListing,
+    )
 
 _NONE: Final = "None"
 # Kafka prints this for an unknown coordinator epoch.

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
     from barnabas.client.admin.call import PartlyRefused
-    from barnabas.client.admin.cluster import BrokerVersions, ClusterDescription, ClusterNode
+    from barnabas.client.admin.cluster import (
+        BrokerVersions,
+        ClusterDescription,
+        ClusterNode,
+        LogDir,
+        QuorumDescription,
+        QuorumEndpoint,
+        QuorumReplica,
+        ReplicaLog,
+    )
     from barnabas.client.admin.configs import (
         ConfigChange,
         ConfigEntry,
@@ -22,31 +31,49 @@ if TYPE_CHECKING:
         broker_resource,
         topic_resource,
     )
-    from barnabas.client.admin.describing import PartitionDescription, TopicDescription
     from barnabas.client.admin.features import FeaturesDescription, FeatureUpdate, LevelRange, UpgradeType
-    from barnabas.client.admin.group_descriptions import GroupDescription, MemberDescription
     from barnabas.client.admin.group_offsets import CommittedOffset
-    from barnabas.client.admin.groups import GroupListing, GroupState, GroupType
-    from barnabas.client.admin.log_dirs import LogDir, ReplicaLog
-    from barnabas.client.admin.offsets import ListedOffset, OffsetSpec
-    from barnabas.client.admin.quorum import QuorumDescription, QuorumEndpoint, QuorumReplica
-    from barnabas.client.admin.records import UP_TO_HIGH_WATERMARK, ProducerDescription
-    from barnabas.client.admin.settings import AdminSettings
+    from barnabas.client.admin.groups import (
+        GroupDescription,
+        GroupListing,
+        GroupState,
+        GroupType,
+        MemberDescription,
+    )
+    from barnabas.client.admin.records import (
+        UP_TO_HIGH_WATERMARK,
+        ListedOffset,
+        OffsetSpec,
+        ProducerDescription,
+    )
+    from barnabas.client.admin.topic_descriptions import PartitionDescription, TopicDescription
     from barnabas.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
     from barnabas.client.admin.transactions import (
+        FencedProducer,
+        HangingTransaction,
+        SearchProgress,
+        SearchStage,
         TransactionDescription,
         TransactionListing,
         TransactionState,
     )
-    from barnabas.client.admin.transactions_ending import FencedProducer
-    from barnabas.client.admin.transactions_hanging import HangingTransaction, SearchProgress, SearchStage
-    from barnabas.protocol.acl_operations import AclOperation
+    from barnabas.client.settings import AdminSettings
+    from barnabas.protocol.messages.acls import AclOperation
 
 _HOMES = {
-    "admin": ("Admin",),
-    "call": ("PartlyRefused",),
-    "cluster": ("BrokerVersions", "ClusterDescription", "ClusterNode"),
-    "configs": (
+    "admin.admin": ("Admin",),
+    "admin.call": ("PartlyRefused",),
+    "admin.cluster": (
+        "BrokerVersions",
+        "ClusterDescription",
+        "ClusterNode",
+        "LogDir",
+        "QuorumDescription",
+        "QuorumEndpoint",
+        "QuorumReplica",
+        "ReplicaLog",
+    ),
+    "admin.configs": (
         "ConfigChange",
         "ConfigEntry",
         "ConfigOperation",
@@ -57,22 +84,49 @@ _HOMES = {
         "broker_resource",
         "topic_resource",
     ),
-    "describing": ("AclOperation", "PartitionDescription", "TopicDescription"),
-    "features": ("FeatureUpdate", "FeaturesDescription", "LevelRange", "UpgradeType"),
-    "group_descriptions": ("GroupDescription", "MemberDescription"),
-    "group_offsets": ("CommittedOffset",),
-    "groups": ("GroupListing", "GroupState", "GroupType"),
-    "log_dirs": ("LogDir", "ReplicaLog"),
-    "offsets": ("ListedOffset", "OffsetSpec"),
-    "quorum": ("QuorumDescription", "QuorumEndpoint", "QuorumReplica"),
-    "records": ("UP_TO_HIGH_WATERMARK", "ProducerDescription"),
+    "admin.features": (
+        "FeatureUpdate",
+        "FeaturesDescription",
+        "LevelRange",
+        "UpgradeType",
+    ),
+    "admin.group_offsets": ("CommittedOffset",),
+    "admin.groups": (
+        "GroupDescription",
+        "GroupListing",
+        "GroupState",
+        "GroupType",
+        "MemberDescription",
+    ),
+    "admin.records": (
+        "UP_TO_HIGH_WATERMARK",
+        "ListedOffset",
+        "OffsetSpec",
+        "ProducerDescription",
+    ),
+    "admin.topic_descriptions": (
+        "AclOperation",
+        "PartitionDescription",
+        "TopicDescription",
+    ),
+    "admin.topics": (
+        "CreatedTopic",
+        "NewPartitions",
+        "NewTopic",
+        "TopicListing",
+    ),
+    "admin.transactions": (
+        "FencedProducer",
+        "HangingTransaction",
+        "SearchProgress",
+        "SearchStage",
+        "TransactionDescription",
+        "TransactionListing",
+        "TransactionState",
+    ),
     "settings": ("AdminSettings",),
-    "topics": ("CreatedTopic", "NewPartitions", "NewTopic", "TopicListing"),
-    "transactions": ("TransactionDescription", "TransactionListing", "TransactionState"),
-    "transactions_ending": ("FencedProducer",),
-    "transactions_hanging": ("HangingTransaction", "SearchProgress", "SearchStage"),
 }
-_MODULES = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+_MODULES = {name: f"barnabas.client.{module}" for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "UP_TO_HIGH_WATERMARK",

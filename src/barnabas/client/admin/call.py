@@ -1,8 +1,8 @@
 """One call of the admin client: connections, retries, and the outcome of each item.
 
 A call handles items with keys: topics, partitions, resources. An attempt requests some of them and returns a
-value or an error for each. settle() repeats attempts until no item is worth a retry or the timeout is over.
-An error of one item does not affect the others.
+value or an error for each. retry_items() repeats attempts until no item is worth a retry or the timeout is
+over. An error of one item does not affect the others.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ V = TypeVar("V")
 # Kafka's client retries until its timeout.
 UNKNOWN_MS_MAX: Final = 5_000
 # Retriable in Kafka, but here they are the result of the request.
-_ANSWERS: Final = frozenset(
+_FINAL_RESULTS: Final = frozenset(
     (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
@@ -45,6 +45,7 @@ _ANSWERS: Final = frozenset(
 )
 
 Outcome: TypeAlias = V | ClientError
+TopicPartitionLike: TypeAlias = TopicPartition | tuple[str, int]
 
 
 class PartlyRefused(SomeRefused):
@@ -56,7 +57,7 @@ class PartlyRefused(SomeRefused):
 
 
 @value
-class Spoken:
+class NegotiatedApi:
     """A connection, and the version of an API that is used on it.
 
     The minimum version of Metadata is 4, because the client's own cluster lookup needs it.
@@ -66,7 +67,7 @@ class Spoken:
     key: ApiKey
     version: int
 
-    def needs(self, version: int, what: str) -> None:
+    def require(self, version: int, what: str) -> None:
         """Raise UnsupportedByBroker if `what` needs a newer version."""
         if self.version < version:
             why = f"{what}: needs version {version}, the broker supports up to {self.version}"
@@ -81,9 +82,9 @@ class Call:
         self.cluster = cluster
         self.deadline = Deadline(settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
         # Whether a response was lost, so that its request may have been carried out.
-        self.lost = False
+        self.response_lost = False
         self._retries = retries
-        self._still_unknown = Deadline(UNKNOWN_MS_MAX)
+        self._unknown_deadline = Deadline(UNKNOWN_MS_MAX)
         self._backoff = Backoff(
             first_ms=settings.retry_backoff_ms, max_ms=settings.retry_backoff_max_ms, rng=cluster.ports.rng
         )
@@ -110,7 +111,7 @@ class Call:
     async def ask(
         self,
         key: ApiKey,
-        make: Callable[[Spoken], object],
+        make: Callable[[NegotiatedApi], object],
         node: int | None = None,
         *,
         newest: int | None = None,
@@ -121,53 +122,71 @@ class Call:
         """
         connection = await self.connection(node)
         version = connection.version_of(key)
-        spoken = Spoken(connection, key, version if newest is None else min(version, newest))
-        request = make(spoken)
+        api = NegotiatedApi(connection, key, version if newest is None else min(version, newest))
+        request = make(api)
         try:
             # Not the remaining time of the call: a timeout closes the connection, which other calls share.
             limit_ms = self.cluster.settings.request_timeout_ms
-            return await connection.ask(request, timeout_ms=limit_ms, version=spoken.version)
+            return await connection.ask(request, timeout_ms=limit_ms, version=api.version)
         except (ConnectionLost, RequestTimedOut):
-            self.lost = True
+            self.response_lost = True
             raise
 
     # Asking until it is settled
 
-    async def settle(
+    async def retry_items(
         self,
         what: str,
         wanted: Iterable[K],
         attempt: Callable[[list[K]], Awaitable[Mapping[K, Outcome[V]]]],
         *,
-        awaits_unknown: bool = False,
+        retries_unknown: bool = False,
     ) -> dict[K, Outcome[V]]:
-        """Return the outcome of each item, in the order of `wanted`. With `awaits_unknown`, retry unknown
+        """Return the outcome of each item, in the order of `wanted`. With `retries_unknown`, retry unknown
         items for a while: their leader may be the last to learn of them."""
         keys = pending = list(dict.fromkeys(wanted))
         found: dict[K, Outcome[V]] = {}
         tries = 0
         while pending:
-            found.update(await self._attempted(pending, attempt))
+            found.update(await self._run_attempt(pending, attempt))
             tries += 1
             for key in pending:
                 # An error of an earlier attempt is more useful than the timeout.
                 found.setdefault(key, RequestTimedOut(what, "the cluster", self.deadline.timeout_ms))
-            pending = [key for key in pending if self._is_worth_asking_again(found[key], awaits_unknown)]
+            pending = [key for key in pending if self._should_retry(found[key], retries_unknown)]
             if pending and not await self._wait(tries):
                 for key in pending:
                     _note(found[key], f"{what}: gave up after {tries} attempts")
                 break
         return {key: found[key] for key in keys}
 
-    async def single(self, what: str, attempt: Callable[[], Awaitable[V]]) -> V:
-        """Like settle(), for one item without a key: return its value or raise its error."""
+    async def retry_single(self, what: str, attempt: Callable[[], Awaitable[V]]) -> V:
+        """Like retry_items(), for one item without a key: return its value or raise its error."""
 
         async def one(_: list[str]) -> Mapping[str, Outcome[V]]:
             return {what: await attempt()}
 
-        return only(await self.settle(what, [what], one))
+        return only(await self.retry_items(what, [what], one))
 
-    async def _attempted(
+    async def ask_brokers(
+        self, what: str, ask: Callable[[int], Awaitable[V]], brokers: Iterable[int] | None = None
+    ) -> dict[int, Outcome[V]]:
+        """Ask each broker by id (default: all). An error of one is its outcome."""
+
+        async def one(broker: int) -> Outcome[V]:
+            try:
+                return await ask(broker)
+            except ClientError as error:
+                return error
+
+        async def attempt(pending: list[int]) -> dict[int, Outcome[V]]:
+            return dict(zip(pending, await asyncio.gather(*map(one, pending)), strict=True))
+
+        if brokers is None:
+            brokers = sorted((await self.retry_single("the brokers", self.cluster.refresh)).nodes)
+        return await self.retry_items(what, brokers, attempt)
+
+    async def _run_attempt(
         self, wanted: list[K], attempt: Callable[[list[K]], Awaitable[Mapping[K, Outcome[V]]]]
     ) -> dict[K, Outcome[V]]:
         """Run one attempt and return the outcomes; {} after the timeout."""
@@ -180,16 +199,16 @@ class Call:
             if not is_retriable(error) and not isinstance(error, Refused):
                 raise
             return dict.fromkeys(wanted, error)
-        return {key: answered.get(key, _unanswered(key)) for key in wanted}
+        return {key: answered.get(key, _missing_in_response(key)) for key in wanted}
 
-    def _is_worth_asking_again(self, outcome: object, awaits_unknown: bool) -> bool:
+    def _should_retry(self, outcome: object, retries_unknown: bool) -> bool:
         if not isinstance(outcome, ClientError):
             return False
         if isinstance(outcome, Refused):
             if outcome.code is ErrorCode.BROKER_NOT_AVAILABLE:
-                return not self._still_unknown.passed
-            if outcome.code in _ANSWERS:
-                return awaits_unknown and not self._still_unknown.passed
+                return not self._unknown_deadline.passed
+            if outcome.code in _FINAL_RESULTS:
+                return retries_unknown and not self._unknown_deadline.passed
         return is_retriable(outcome)
 
     async def _wait(self, tries: int) -> bool:
@@ -204,7 +223,7 @@ class Call:
 # Outcomes
 
 
-def judged(code: int, value: V, *, about: str, message: str | None = None) -> Outcome[V]:
+def outcome_of(code: int, value: V, *, about: str, message: str | None = None) -> Outcome[V]:
     """Return the value, or the error for a code other than NONE."""
     return value if code == ErrorCode.NONE else refused(code, about=about, message=message)
 
@@ -239,6 +258,14 @@ def all_of(outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
     return done
 
 
+def all_of_group(group: str, outcomes: Mapping[K, Outcome[V]]) -> dict[K, V]:
+    """Return all values. Raise an error of the whole group once instead of per item."""
+    for outcome in outcomes.values():
+        if isinstance(outcome, Refused) and outcome.about == f"group {group}":
+            raise outcome
+    return all_of(outcomes)
+
+
 def name_of(key: Hashable) -> str:
     """Return the name of an item for errors. Topics are given by name or by id (bytes)."""
     if isinstance(key, TopicPartition):
@@ -246,7 +273,7 @@ def name_of(key: Hashable) -> str:
     return format_uuid(key) if isinstance(key, bytes) else str(key)  # type: ignore[arg-type]
 
 
-def _unanswered(key: Hashable) -> Refused:
+def _missing_in_response(key: Hashable) -> Refused:
     why = "missing in the broker's response"
     return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, about=name_of(key), message=why)
 

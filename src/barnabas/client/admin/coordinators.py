@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.client.admin.call import Call, Outcome, Spoken, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, outcome_of
 from barnabas.client.errors import ClientError
 from barnabas.client.metadata import Node
 from barnabas.protocol.api_keys import ApiKey
@@ -54,7 +54,7 @@ async def ask_coordinators(
             found.update(task.result())
         return found
 
-    return await call.settle(what, keys, attempt)
+    return await call.retry_items(what, keys, attempt)
 
 
 async def coordinator_of(call: Call, group: str) -> Node:
@@ -102,11 +102,11 @@ async def _find(call: Call, keys: list[str], kind: KeyType) -> dict[str, Outcome
 
 
 async def _find_single(call: Call, key: str, kind: KeyType) -> Outcome[Node]:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if kind is GROUP:
             # Groups are key type 0, which is also the meaning of requests without a type.
             return FindCoordinatorRequest(key=key)
-        spoken.needs(_TYPES_FROM, f"the coordinator of a {kind.noun}")
+        api.require(_TYPES_FROM, f"the coordinator of a {kind.noun}")
         return FindCoordinatorRequest(key=key, key_type=kind.number)
 
     answer: FindCoordinatorResponse = await call.ask(ApiKey.FIND_COORDINATOR, make, newest=_BATCHED_FROM - 1)
@@ -115,7 +115,7 @@ async def _find_single(call: Call, key: str, kind: KeyType) -> Outcome[Node]:
 
 def _node(kind: KeyType, key: str, entry: Any) -> Outcome[Node]:
     node = Node(entry.node_id, entry.host, entry.port)
-    return judged(entry.error_code, node, about=kind.about(key), message=entry.error_message or None)
+    return outcome_of(entry.error_code, node, about=kind.about(key), message=entry.error_message or None)
 
 
 def _parts(keys: list[str]) -> list[list[str]]:

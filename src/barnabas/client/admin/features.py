@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, all_of, check, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, all_of, check, outcome_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
@@ -46,9 +46,9 @@ class FeatureUpdate:
     type: UpgradeType = UpgradeType.UPGRADE
 
 
-async def describe(call: Call, broker: int | None) -> FeaturesDescription:
-    def make(spoken: Spoken) -> object:
-        spoken.needs(_FEATURES_FROM, "features")
+async def describe_features(call: Call, broker: int | None) -> FeaturesDescription:
+    def make(api: NegotiatedApi) -> object:
+        api.require(_FEATURES_FROM, "features")
         return ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=_CLIENT_VERSION)
 
     async def attempt() -> FeaturesDescription:
@@ -66,21 +66,21 @@ async def describe(call: Call, broker: int | None) -> FeaturesDescription:
             epoch=None if answer.finalized_features_epoch == _NO_EPOCH else answer.finalized_features_epoch,
         )
 
-    return await call.single("API_VERSIONS", attempt)
+    return await call.retry_single("API_VERSIONS", attempt)
 
 
-async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_only: bool) -> None:
+async def update_features(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_only: bool) -> None:
     """Update features, all or none."""
     version = 0
 
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         nonlocal version
-        version = spoken.version
+        version = api.version
         if validate_only:
-            spoken.needs(_UPGRADE_TYPES_FROM, "validate_only")
+            api.require(_UPGRADE_TYPES_FROM, "validate_only")
         return UpdateFeaturesRequest(
             timeout_ms=call.request_timeout_ms,
-            feature_updates=[_key(spoken, name, one) for name, one in updates.items()],
+            feature_updates=[_key(api, name, one) for name, one in updates.items()],
             validate_only=validate_only,
         )
 
@@ -90,19 +90,19 @@ async def update(call: Call, updates: Mapping[str, FeatureUpdate], *, validate_o
         if version >= _NO_RESULTS_FROM:
             return dict.fromkeys(updates)
         return {
-            entry.feature: judged(
+            entry.feature: outcome_of(
                 entry.error_code, None, about=f"feature {entry.feature}", message=entry.error_message
             )
             for entry in answer.results
         }
 
-    all_of(await call.single("UPDATE_FEATURES", attempt))
+    all_of(await call.retry_single("UPDATE_FEATURES", attempt))
 
 
-def _key(spoken: Spoken, name: str, update: FeatureUpdate) -> FeatureUpdateKey:
-    if spoken.version >= _UPGRADE_TYPES_FROM:
+def _key(api: NegotiatedApi, name: str, update: FeatureUpdate) -> FeatureUpdateKey:
+    if api.version >= _UPGRADE_TYPES_FROM:
         return FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.type)
     if update.type is UpgradeType.UNSAFE_DOWNGRADE:
-        spoken.needs(_UPGRADE_TYPES_FROM, "unsafe downgrades")
+        api.require(_UPGRADE_TYPES_FROM, "unsafe downgrades")
     is_down = update.type is not UpgradeType.UPGRADE
     return FeatureUpdateKey(feature=name, max_version_level=update.level, allow_downgrade=is_down)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, TopicPartitionLike, check, outcome_of
 from barnabas.client.admin.coordinators import ask_coordinators, coordinator_of
 from barnabas.client.admin.leaders import by_topic
 from barnabas.client.errors import Refused, refused
@@ -46,14 +46,17 @@ class CommittedOffset:
 # Fetch
 
 
-async def fetch(
-    call: Call, wanted: Mapping[str, Iterable[TopicPartition] | None], *, require_stable: bool
+async def fetch_offsets(
+    call: Call, wanted: Mapping[str, Iterable[TopicPartitionLike] | None], *, require_stable: bool
 ) -> dict[str, Outcome[dict[TopicPartition, CommittedOffset | None]]]:
     """Return the committed offsets of each group, of all (None) or some partitions; None: not committed.
 
     With `require_stable`, wait for open transactions that contain offsets of a partition.
     """
-    topics = {group: None if tps is None else by_topic(tps) for group, tps in wanted.items()}
+    topics = {
+        group: None if tps is None else by_topic(TopicPartition(*tp) for tp in tps)
+        for group, tps in wanted.items()
+    }
 
     async def ask(node: Node, share: list[str]) -> dict[str, Outcome[dict[TopicPartition, Any]]]:
         version = (await call.connection(node.id)).version_of(ApiKey.OFFSET_FETCH)
@@ -88,11 +91,11 @@ async def _fetch_several(
 async def _fetch_one(
     call: Call, node: Node, group: str, topics: list[tuple[str, list[int]]] | None, require_stable: bool
 ) -> Outcome[dict[TopicPartition, Any]]:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         if require_stable:
-            spoken.needs(_STABLE_FROM, "require_stable")
+            api.require(_STABLE_FROM, "require_stable")
         if topics is None:
-            spoken.needs(_ALL_FROM, "all offsets of a group")
+            api.require(_ALL_FROM, "all offsets of a group")
             return OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)
         rows = [OffsetFetchRequestTopic(name=name, partition_indexes=numbers) for name, numbers in topics]
         return OffsetFetchRequest(group_id=group, topics=rows, require_stable=require_stable)
@@ -129,7 +132,7 @@ def _committed(row: Any) -> CommittedOffset | None:
 # Commit
 
 
-async def commit(
+async def commit_offsets(
     call: Call, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> dict[TopicPartition, Outcome[None]]:
     async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[None]]:
@@ -148,7 +151,7 @@ async def commit(
         )
         return _by_partition(group, answer)
 
-    return await call.settle("OFFSET_COMMIT", offsets, attempt)
+    return await call.retry_items("OFFSET_COMMIT", offsets, attempt)
 
 
 def _row(partition: int, committed: CommittedOffset) -> OffsetCommitRequestPartition:
@@ -164,7 +167,7 @@ def _row(partition: int, committed: CommittedOffset) -> OffsetCommitRequestParti
 # Delete
 
 
-async def delete(
+async def delete_offsets(
     call: Call, group: str, tps: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Outcome[None]]:
     async def attempt(pending: list[TopicPartition]) -> dict[TopicPartition, Outcome[None]]:
@@ -182,7 +185,7 @@ async def delete(
         check(answer.error_code, about=f"group {group}")
         return _by_partition(group, answer)
 
-    return await call.settle("OFFSET_DELETE", tps, attempt)
+    return await call.retry_items("OFFSET_DELETE", tps, attempt)
 
 
 def _by_partition(group: str, answer: Any) -> dict[TopicPartition, Outcome[None]]:
@@ -190,7 +193,7 @@ def _by_partition(group: str, answer: Any) -> dict[TopicPartition, Outcome[None]
     for topic in answer.topics:
         for row in topic.partitions:
             tp = TopicPartition(topic.name, row.partition_index)
-            outcome = judged(row.error_code, None, about=f"group {group}, {tp}")
+            outcome = outcome_of(row.error_code, None, about=f"group {group}, {tp}")
             if isinstance(outcome, Refused) and outcome.code is ErrorCode.REBALANCE_IN_PROGRESS:
                 # A member would rejoin before it commits; a non-member waits for the end of the rebalance.
                 outcome.retriable = True

@@ -10,14 +10,14 @@ from itertools import groupby
 from typing import Any, TypeAlias, TypeVar
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.call import Call, Outcome, Spoken
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome
 from barnabas.client.errors import ClientError, Refused, UnknownTopic
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 
 V = TypeVar("V")
 
-Make: TypeAlias = Callable[[Spoken, list[TopicPartition]], object]
+Make: TypeAlias = Callable[[NegotiatedApi, list[TopicPartition]], object]
 Read: TypeAlias = Callable[[Any], Mapping[TopicPartition, Outcome[V]]]
 
 
@@ -45,14 +45,14 @@ async def ask_leaders(
             found.update(task.result())
         return found
 
-    return await call.settle(key.name, wanted, attempt, awaits_unknown=True)
+    return await call.retry_items(key.name, wanted, attempt, retries_unknown=True)
 
 
 async def _ask(
     call: Call, key: ApiKey, leader: int, share: list[TopicPartition], make: Make, read: Read[V]
 ) -> Mapping[TopicPartition, Outcome[V]]:
     try:
-        return read(await call.ask(key, lambda spoken: make(spoken, share), leader))
+        return read(await call.ask(key, lambda api: make(api, share), leader))
     except ClientError as error:
         return dict.fromkeys(share, error)
 

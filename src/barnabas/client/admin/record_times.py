@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
-from barnabas.client.admin import offsets
-from barnabas.client.admin.call import Call, Outcome, Spoken, check
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check
 from barnabas.client.admin.leaders import shares_of
-from barnabas.client.consumer.decode import BatchReader, reach
+from barnabas.client.admin.records import OffsetSpec, list_offsets
+from barnabas.client.consumer.decode import BatchReader, find_complete_batches
 from barnabas.client.errors import ClientError, Refused
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -53,7 +53,7 @@ async def first_times(
         found.update({tp: task.result() for tp, task in asked.items()})
         return found
 
-    return await call.settle("FETCH", wanted, attempt, awaits_unknown=True)
+    return await call.retry_items("FETCH", wanted, attempt, retries_unknown=True)
 
 
 async def _first_time(call: Call, leader: int, tp: TopicPartition, offset: int) -> int | None:
@@ -78,15 +78,15 @@ async def _first_time(call: Call, leader: int, tp: TopicPartition, offset: int) 
 
 
 async def _start(call: Call, tp: TopicPartition) -> int | None:
-    spec = {tp: int(offsets.OffsetSpec.EARLIEST)}
-    outcome = (await offsets.list_offsets(call, spec, isolation="read_uncommitted"))[tp]
+    spec = {tp: int(OffsetSpec.EARLIEST)}
+    outcome = (await list_offsets(call, spec, isolation="read_uncommitted"))[tp]
     if isinstance(outcome, ClientError):
         raise outcome
     return outcome.offset
 
 
 async def _fetch(call: Call, leader: int, tp: TopicPartition, offset: int, bytes_max: int) -> PartitionData:
-    def make(spoken: Spoken) -> object:
+    def make(api: NegotiatedApi) -> object:
         known = call.cluster.known_leader(tp)
         row = FetchPartition(
             partition=tp.partition,
@@ -120,7 +120,7 @@ def _read(tp: TopicPartition, entry: PartitionData, offset: int) -> tuple[int | 
     """Return the timestamp of the first record, or None, and the next offset."""
     data = bytes(entry.records or b"")
     try:
-        whole, _, _ = reach(data, 0, len(data))
+        whole, _, _ = find_complete_batches(data, 0, len(data))
         reader = BatchReader(tp.topic, tp.partition, data, 0, whole, offset, True, [])
         while not reader.done:
             found = reader.take(1)

@@ -1,11 +1,12 @@
-"""DeleteRecords and DescribeProducers, both at the partition leaders."""
+"""Offsets and records of partitions: ListOffsets, DeleteRecords and DescribeProducers at the leaders."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any, Final, Literal, TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, judged
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, outcome_of
 from barnabas.client.admin.leaders import ask_leaders, by_topic
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.offsets import (
@@ -13,6 +14,10 @@ from barnabas.protocol.messages.offsets import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
 )
 from barnabas.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -20,9 +25,109 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicRequest,
 )
 
+# ListOffsets
+
+
+IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
+
+_ISOLATION_LEVELS: Final[Mapping[str, int]] = {"read_uncommitted": 0, "read_committed": 1}
+_ISOLATION_FROM: Final = 2
+# replica_id of requests from clients.
+_CONSUMER: Final = -1
+_NOTHING: Final = -1
+
+
+class OffsetSpec(IntEnum):
+    """Special timestamps. A number >= 0 is a time in milliseconds: the first record at or after it."""
+
+    LATEST = -1
+    EARLIEST = -2
+    # The record with the greatest timestamp.
+    MAX_TIMESTAMP = -3
+    # The first offset on the broker's local disk, and the last one in remote storage.
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+    EARLIEST_PENDING_UPLOAD = -6
+
+
+# The first ListOffsets version that supports each.
+_SINCE: Final = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+@value(kw_only=True)
+class ListedOffset:
+    """`offset` is None if nothing is found, for example no record at or after the timestamp.
+
+    `timestamp_ms` is None without a record, `leader_epoch` from an old broker.
+    """
+
+    offset: int | None
+    timestamp_ms: int | None
+    leader_epoch: int | None
+
+
+async def list_offsets(
+    call: Call, wanted: Mapping[TopicPartition, int], *, isolation: IsolationLevel
+) -> dict[TopicPartition, Outcome[ListedOffset]]:
+    def make(api: NegotiatedApi, share: list[TopicPartition]) -> object:
+        for spec in {wanted[tp] for tp in share if wanted[tp] < 0}:
+            api.require(_SINCE.get(OffsetSpec(spec), 0), OffsetSpec(spec).name)
+        if isolation == "read_committed":
+            api.require(_ISOLATION_FROM, "read_committed")
+        return ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=_ISOLATION_LEVELS[isolation],
+            topics=[_topic(call, topic, partitions, wanted) for topic, partitions in by_topic(share)],
+            timeout_ms=call.request_timeout_ms,
+        )
+
+    return await ask_leaders(call, ApiKey.LIST_OFFSETS, wanted, make, _read)
+
+
+def _topic(
+    call: Call, topic: str, partitions: list[int], wanted: Mapping[TopicPartition, int]
+) -> ListOffsetsTopic:
+    rows = []
+    for partition in partitions:
+        tp = TopicPartition(topic, partition)
+        leader = call.cluster.known_leader(tp)
+        # The epoch keeps a former leader, which has not noticed yet, from answering.
+        epoch = leader[1] if leader is not None else _NOTHING
+        rows.append(
+            ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=wanted[tp])
+        )
+    return ListOffsetsTopic(name=topic, partitions=rows)
+
+
+def _read(answer: Any) -> dict[TopicPartition, Outcome[ListedOffset]]:
+    response: ListOffsetsResponse = answer
+    found: dict[TopicPartition, Outcome[ListedOffset]] = {}
+    for topic in response.topics:
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            listed = ListedOffset(
+                offset=_or_none(entry.offset),
+                timestamp_ms=_or_none(entry.timestamp),
+                leader_epoch=_or_none(entry.leader_epoch),
+            )
+            found[tp] = outcome_of(entry.error_code, listed, about=str(tp))
+    return found
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == _NOTHING else number
+
+
+# DeleteRecords and DescribeProducers
+
+
 # In place of an offset: all records below the high watermark.
 UP_TO_HIGH_WATERMARK: Final = -1
-_NOTHING: Final = -1
 
 
 @value(kw_only=True)
@@ -42,7 +147,7 @@ async def delete_records(
 ) -> dict[TopicPartition, Outcome[int]]:
     """Delete records and return the new low watermarks."""
 
-    def make(_: Spoken, share: list[TopicPartition]) -> object:
+    def make(_: NegotiatedApi, share: list[TopicPartition]) -> object:
         topics = [
             DeleteRecordsTopic(
                 name=topic,
@@ -66,14 +171,14 @@ def _low_watermarks(answer: Any) -> dict[TopicPartition, Outcome[int]]:
     for topic in response.topics:
         for entry in topic.partitions:
             tp = TopicPartition(topic.name, entry.partition_index)
-            found[tp] = judged(entry.error_code, entry.low_watermark, about=str(tp))
+            found[tp] = outcome_of(entry.error_code, entry.low_watermark, about=str(tp))
     return found
 
 
 async def describe_producers(
     call: Call, tps: Iterable[TopicPartition], *, broker: int | None
 ) -> dict[TopicPartition, Outcome[tuple[ProducerDescription, ...]]]:
-    def make(_: Spoken, share: list[TopicPartition]) -> object:
+    def make(_: NegotiatedApi, share: list[TopicPartition]) -> object:
         return DescribeProducersRequest(
             topics=[
                 TopicRequest(name=topic, partition_indexes=partitions)
@@ -101,9 +206,5 @@ def _producers(answer: Any) -> dict[TopicPartition, Outcome[tuple[ProducerDescri
                 )
                 for each in entry.active_producers
             )
-            found[tp] = judged(entry.error_code, active, about=str(tp), message=entry.error_message)
+            found[tp] = outcome_of(entry.error_code, active, about=str(tp), message=entry.error_message)
     return found
-
-
-def _or_none(number: int) -> int | None:
-    return None if number == _NOTHING else number

@@ -1,6 +1,6 @@
 """Topics: CreateTopics, DeleteTopics, CreatePartitions, and listing with Metadata.
 
-Any broker forwards requests for the controller. Descriptions are in describing.py.
+Any broker forwards requests for the controller. Descriptions are in topic_descriptions.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.base.values import value
-from barnabas.client.admin.call import Call, Outcome, Spoken, check, judged, name_of
+from barnabas.client.admin.call import Call, NegotiatedApi, Outcome, check, name_of, outcome_of
 from barnabas.client.admin.configs import ConfigEntry, entry_of_new_topic
 from barnabas.client.errors import Refused
 from barnabas.client.settings import setting_text
@@ -36,7 +36,7 @@ Topic: TypeAlias = str | Uuid
 DEFAULT: Final = -1
 _DEFAULTS_FROM: Final = 4
 _IDS_FROM: Final = 6
-_MAYBE_OURS: Final = "an earlier attempt of this call, whose response was lost, may have caused this"
+_MAYBE_OWN_ATTEMPT: Final = "an earlier attempt of this call, whose response was lost, may have caused this"
 
 
 @value(kw_only=True)
@@ -86,16 +86,16 @@ class TopicListing:
 # Create
 
 
-async def create(
+async def create_topics(
     call: Call, topics: Iterable[NewTopic], *, validate_only: bool
 ) -> dict[str, Outcome[CreatedTopic]]:
     new = list(topics)
 
     async def attempt(names: list[str]) -> dict[str, Outcome[CreatedTopic]]:
-        def make(spoken: Spoken) -> object:
+        def make(api: NegotiatedApi) -> object:
             chosen = [topic for topic in new if topic.name in pending]
             if any(topic.leaves_numbers_open for topic in chosen):
-                spoken.needs(_DEFAULTS_FROM, "default partition and replica counts")
+                api.require(_DEFAULTS_FROM, "default partition and replica counts")
             return CreateTopicsRequest(
                 topics=[_creatable(topic) for topic in chosen],
                 timeout_ms=call.request_timeout_ms,
@@ -106,7 +106,7 @@ async def create(
         answer = await call.ask(ApiKey.CREATE_TOPICS, make)
         return {entry.name: _created(entry, is_made=not validate_only) for entry in answer.topics}
 
-    outcomes = await call.settle("CREATE_TOPICS", [topic.name for topic in new], attempt)
+    outcomes = await call.retry_items("CREATE_TOPICS", [topic.name for topic in new], attempt)
     _note_if_lost(call, outcomes, ErrorCode.TOPIC_ALREADY_EXISTS)
     return outcomes
 
@@ -141,22 +141,22 @@ def _created(entry: CreatableTopicResult, *, is_made: bool) -> Outcome[CreatedTo
         if is_described
         else None,
     )
-    return judged(entry.error_code, made, about=f"topic {entry.name}", message=entry.error_message)
+    return outcome_of(entry.error_code, made, about=f"topic {entry.name}", message=entry.error_message)
 
 
 # Delete
 
 
-async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[None]]:
+async def delete_topics(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[None]]:
     async def attempt(pending: list[Topic]) -> dict[Topic, Outcome[None]]:
         names = [topic for topic in pending if isinstance(topic, str)]
         ids = [topic for topic in pending if not isinstance(topic, str)]
 
-        def make(spoken: Spoken) -> object:
+        def make(api: NegotiatedApi) -> object:
             timeout_ms = call.request_timeout_ms
-            if spoken.version < _IDS_FROM:
+            if api.version < _IDS_FROM:
                 if ids:
-                    spoken.needs(_IDS_FROM, "topic ids")
+                    api.require(_IDS_FROM, "topic ids")
                 return DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
             states = [DeleteTopicState(name=name) for name in names]
             states += [DeleteTopicState(topic_id=topic_id) for topic_id in ids]
@@ -168,10 +168,10 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
         for entry in answer.responses:
             key = entry.topic_id if entry.topic_id in wanted else entry.name
             about = f"topic {name_of(key)}"
-            found[key] = judged(entry.error_code, None, about=about, message=entry.error_message)
+            found[key] = outcome_of(entry.error_code, None, about=about, message=entry.error_message)
         return found
 
-    outcomes = await call.settle("DELETE_TOPICS", topics, attempt)
+    outcomes = await call.retry_items("DELETE_TOPICS", topics, attempt)
     _note_if_lost(call, outcomes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
     return outcomes
 
@@ -179,8 +179,8 @@ async def delete(call: Call, topics: Iterable[Topic]) -> dict[Topic, Outcome[Non
 def _note_if_lost(call: Call, outcomes: Mapping[Any, Outcome[Any]], *codes: ErrorCode) -> None:
     """Add a note if an earlier attempt of this call may have caused the error."""
     for outcome in outcomes.values():
-        if call.lost and isinstance(outcome, Refused) and outcome.code in codes:
-            outcome.add_note(_MAYBE_OURS)
+        if call.response_lost and isinstance(outcome, Refused) and outcome.code in codes:
+            outcome.add_note(_MAYBE_OWN_ATTEMPT)
 
 
 # Partitions
@@ -190,27 +190,27 @@ async def create_partitions(
     call: Call, wanted: Mapping[str, NewPartitions], *, validate_only: bool
 ) -> dict[str, Outcome[None]]:
     async def attempt(pending: list[str]) -> dict[str, Outcome[None]]:
-        def make(_: Spoken) -> object:
+        def make(_: NegotiatedApi) -> object:
             return CreatePartitionsRequest(
-                topics=[_grown(name, wanted[name]) for name in pending],
+                topics=[_partitions_topic(name, wanted[name]) for name in pending],
                 timeout_ms=call.request_timeout_ms,
                 validate_only=validate_only,
             )
 
         answer = await call.ask(ApiKey.CREATE_PARTITIONS, make)
         return {
-            entry.name: judged(
+            entry.name: outcome_of(
                 entry.error_code, None, about=f"topic {entry.name}", message=entry.error_message
             )
             for entry in answer.results
         }
 
-    outcomes = await call.settle("CREATE_PARTITIONS", wanted, attempt)
+    outcomes = await call.retry_items("CREATE_PARTITIONS", wanted, attempt)
     _note_if_lost(call, outcomes, ErrorCode.INVALID_PARTITIONS)
     return outcomes
 
 
-def _grown(name: str, new: NewPartitions) -> CreatePartitionsTopic:
+def _partitions_topic(name: str, new: NewPartitions) -> CreatePartitionsTopic:
     assignments = new.assignments
     return CreatePartitionsTopic(
         name=name,
@@ -224,7 +224,7 @@ def _grown(name: str, new: NewPartitions) -> CreatePartitionsTopic:
 # List
 
 
-async def list_all(call: Call, *, internal: bool) -> dict[str, TopicListing]:
+async def list_topics(call: Call, *, internal: bool) -> dict[str, TopicListing]:
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
     async def attempt() -> dict[str, TopicListing]:
@@ -242,4 +242,4 @@ async def list_all(call: Call, *, internal: bool) -> dict[str, TopicListing]:
         )
         return {topic.name: topic for topic in sorted(found, key=lambda topic: topic.name)}
 
-    return await call.single("METADATA", attempt)
+    return await call.retry_single("METADATA", attempt)

@@ -1,13 +1,15 @@
 """The blocking admin client: the methods of the async Admin, which documents them, without `await`."""
 
 from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
 
 from barnabas.client.admin.admin import Admin as AsyncAdmin
-from barnabas.client.blocking.mirror import Blocking, mirrored
+from barnabas.client.blocking.mirror import close_client, mirrored, start_client
 from barnabas.client.ports import ClientPorts
 
 
-class Admin(Blocking[AsyncAdmin]):
+class Admin:
     """Started by the constructor. Thread-safe."""
 
     def __init__(
@@ -18,7 +20,19 @@ class Admin(Blocking[AsyncAdmin]):
         ports: ClientPorts | None = None,
         **named: object,
     ) -> None:
-        super().__init__(lambda: AsyncAdmin(settings, ports=ports, **named))
+        self._thread, self._client = start_client("admin", lambda: AsyncAdmin(settings, ports=ports, **named))
+
+    def close(self) -> None:
+        """End pending calls, all connections and the thread. Later calls raise Closed."""
+        close_client(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     create_topic = mirrored(AsyncAdmin.create_topic)
     create_topics = mirrored(AsyncAdmin.create_topics)

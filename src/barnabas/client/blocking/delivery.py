@@ -12,8 +12,8 @@ from barnabas.client.producer.delivery import Delivery as AsyncDelivery
 from barnabas.records.record import Header
 
 
-class Handed(NamedTuple):
-    """A record to be passed to the loop: the arguments of send()."""
+class QueuedRecord(NamedTuple):
+    """A record on its way to the loop: the arguments of send()."""
 
     topic: str
     value: bytes | None
@@ -23,8 +23,8 @@ class Handed(NamedTuple):
     headers: Sequence[Header]
 
 
-class Waits(Protocol):
-    """Waits for deliveries: Handover in handover.py."""
+class DeliveryWaiter(Protocol):
+    """Waits for deliveries: RecordQueue in record_queue.py."""
 
     def wait_for(self, delivery: "Delivery", timeout: float | None) -> None: ...
 
@@ -34,12 +34,16 @@ class Waits(Protocol):
 class Delivery:
     """The outcome of one record, or of the table rows in one batch."""
 
-    __slots__ = ("_waits", "callbacks", "error", "inner", "record")
+    __slots__ = ("_waiter", "callbacks", "error", "inner", "record")
 
     def __init__(
-        self, waits: Waits, *, record: Handed | None = None, inner: AsyncDelivery | None = None
+        self,
+        waiter: DeliveryWaiter,
+        *,
+        record: QueuedRecord | None = None,
+        inner: AsyncDelivery | None = None,
     ) -> None:
-        self._waits = waits
+        self._waiter = waiter
         # Only the loop thread changes these: `record` becomes None when `inner` or `error` is set.
         self.record = record
         self.inner = inner
@@ -61,7 +65,7 @@ class Delivery:
     def exception(self, timeout: float | None = None) -> Exception | None:
         """Return the error, None if the record was delivered; waits like result()."""
         if not self.done():
-            self._waits.wait_for(self, timeout)
+            self._waiter.wait_for(self, timeout)
         if self.error is not None:
             return self.error
         assert self.inner is not None, "a delivery without an error was sent"
@@ -69,4 +73,4 @@ class Delivery:
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
         """Call `callback` with this delivery in the loop thread when it is done. It must not block."""
-        self._waits.call_when_done(self, callback)
+        self._waiter.call_when_done(self, callback)

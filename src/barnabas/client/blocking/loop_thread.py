@@ -25,7 +25,7 @@ Disconnect: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 # Longest wait for a cancelled coroutine, and for the loop to stop.
 ENDING_S_MAX: Final = 10.0
 # The same at interpreter exit, for a client that was not closed.
-LEAVING_S_MAX: Final = 1.0
+EXIT_S_MAX: Final = 1.0
 
 
 class NotFromItsLoop(RuntimeError):
@@ -69,17 +69,17 @@ class LoopThread:
         except BaseException:
             work.close()
             raise
-        waiting = _Waiting(self.loop, work)
+        call = _Call(self.loop, work)
         try:
-            self._begin(waiting)
-            return waiting.outcome.result()
+            self._begin(call)
+            return call.outcome.result()
         except concurrent.futures.CancelledError:
             # The loop was closed by another thread.
             raise Closed() from None
         except BaseException:
-            if not waiting.outcome.done():
-                self.loop.call_soon_threadsafe(waiting.cancel)
-                concurrent.futures.wait([waiting.outcome], ENDING_S_MAX)
+            if not call.outcome.done():
+                self.loop.call_soon_threadsafe(call.cancel)
+                concurrent.futures.wait([call.outcome], ENDING_S_MAX)
             raise
 
     def _check_caller(self) -> None:
@@ -88,12 +88,12 @@ class LoopThread:
         if threading.current_thread() is self._thread:
             raise NotFromItsLoop("a blocking client cannot be called in its own callbacks: it would deadlock")
 
-    def _begin(self, waiting: "_Waiting[T]") -> None:
+    def _begin(self, call: "_Call[T]") -> None:
         with self._lock:
             if self._closed:
-                waiting.cancel()
+                call.cancel()
                 raise Closed()
-            self.loop.call_soon_threadsafe(waiting.begin)
+            self.loop.call_soon_threadsafe(call.begin)
 
     def close(self) -> None:
         """Cancel all tasks and end the thread. May be called repeatedly."""
@@ -109,19 +109,19 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(ENDING_S_MAX)
 
-    def leave(self) -> None:
+    def stop_at_exit(self) -> None:
         """At interpreter exit: end the tasks, or Python complains about pending tasks."""
         if self._closed:
             return
         self._closed = True
         with suppress(TimeoutError, concurrent.futures.CancelledError, RuntimeError):
             ending = _cancel_tasks(self.disconnects)
-            asyncio.run_coroutine_threadsafe(ending, self.loop).result(LEAVING_S_MAX)
+            asyncio.run_coroutine_threadsafe(ending, self.loop).result(EXIT_S_MAX)
         _stop(self.loop)
-        self._thread.join(LEAVING_S_MAX)
+        self._thread.join(EXIT_S_MAX)
         _warn_unclosed(self._name)
 
-    def stay_behind(self) -> None:
+    def mark_forked(self) -> None:
         """After fork() in the child: replace the lock, which another thread may have held forever."""
         self.forked = self._closed = True
         self._lock = threading.Lock()
@@ -132,23 +132,23 @@ class LoopThread:
 _threads: "weakref.WeakSet[LoopThread]" = weakref.WeakSet()
 
 
-def _leave_all() -> None:
-    with ExitStack() as all_of_them:
+def _stop_all_at_exit() -> None:
+    with ExitStack() as stack:
         # With `-W error` a warning raises, and the other threads must still be ended.
         for thread in list(_threads):
-            all_of_them.callback(thread.leave)
+            stack.callback(thread.stop_at_exit)
 
 
-def _stay_behind() -> None:
+def _mark_all_forked() -> None:
     for thread in list(_threads):
-        thread.stay_behind()
+        thread.mark_forked()
 
 
-atexit.register(_leave_all)
-os.register_at_fork(after_in_child=_stay_behind)
+atexit.register(_stop_all_at_exit)
+os.register_at_fork(after_in_child=_mark_all_forked)
 
 
-class _Waiting(Generic[T]):
+class _Call(Generic[T]):
     """A coroutine in the loop that a thread waits for."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:

@@ -1,12 +1,11 @@
-"""The base class of the blocking clients: an async client in the loop of its own thread.
+"""Starting, mirroring and closing an async client that runs in the loop of a thread of its own.
 
 mirrored() declares a blocking method that calls an async one and waits: same arguments, result and errors.
 """
 
 import functools
 from collections.abc import Callable, Coroutine
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from barnabas.client.blocking.loop_thread import LoopThread
 from barnabas.client.errors import Closed
@@ -21,42 +20,31 @@ class AsyncClient(Protocol):
 
 
 C = TypeVar("C", bound=AsyncClient)
-# Covariant, because some mirrored methods are declared in a base class of the async client.
 C_co = TypeVar("C_co", bound=AsyncClient, covariant=True)
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Blocking(Generic[C_co]):
-    """Started by the constructor, which raises start errors and leaves no thread behind."""
+class BlockingClient(Protocol[C_co]):
+    """A blocking client: its thread, and the async client in it."""
 
-    def __init__(self, make: Callable[[], C_co]) -> None:
-        self._thread = LoopThread(f"barnabas {type(self).__name__.lower()}")
-        try:
-            self._client = self._thread.run(_started(make))
-        except BaseException:
-            self._thread.close()
-            raise
-        self._thread.disconnects.append(self._client._disconnect)
+    @property
+    def _thread(self) -> LoopThread: ...
 
-    def close(self) -> None:
-        """End pending calls, all connections and the thread. Later calls raise Closed."""
-        if not self._thread.closed:
-            try:
-                self._thread.run(self._client.close())
-            except Closed:
-                # Another thread has closed it.
-                return
-            finally:
-                self._thread.close()
+    @property
+    def _client(self) -> C_co: ...
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+def start_client(name: str, make: Callable[[], C]) -> tuple[LoopThread, C]:
+    """Start an async client in a new thread. If that fails, raise the error and leave no thread behind."""
+    thread = LoopThread(f"barnabas {name}")
+    try:
+        client = thread.run(_started(make))
+    except BaseException:
+        thread.close()
+        raise
+    thread.disconnects.append(client._disconnect)
+    return thread, client
 
 
 async def _started(make: Callable[[], C]) -> C:
@@ -69,12 +57,24 @@ async def _started(make: Callable[[], C]) -> C:
     return client
 
 
+def close_client(client: BlockingClient[AsyncClient]) -> None:
+    """Close the async client and end its thread. May be called repeatedly, and by several threads."""
+    if not client._thread.closed:
+        try:
+            client._thread.run(client._client.close())
+        except Closed:
+            # Another thread has closed it.
+            return
+        finally:
+            client._thread.close()
+
+
 def mirrored(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Blocking[C], P], T]:
+) -> Callable[Concatenate[BlockingClient[C], P], T]:
     """Return a blocking method that waits for the async one."""
 
-    def wait(self: Blocking[C], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def wait(self: BlockingClient[C], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._thread.run(method(self._client, *args, **kwargs))
 
     functools.update_wrapper(wait, method)

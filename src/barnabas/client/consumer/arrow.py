@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from barnabas.base.errors import Malformed
-from barnabas.client.consumer.arrived import Arrived
-from barnabas.client.consumer.delivery import Delivery, corrupt
+from barnabas.client.consumer.fetch_buffer import FetchBuffer, corrupt
 from barnabas.client.consumer.message import EndOfPartition
-from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.positions import CompletedFetch, PartitionState
 from barnabas.records.column_walk import batch_size
 from barnabas.records.columns_read import MAX_UNPACKED, Fetched, column_schema, decode_fetched
 from barnabas.records.errors import DecompressedTooLarge
@@ -36,8 +35,8 @@ class Limits(NamedTuple):
 
 
 class TableMaker:
-    def __init__(self, delivery: Delivery, limits: Limits, *, check_crcs: bool, views: bool) -> None:
-        self._delivery = delivery
+    def __init__(self, buffer: FetchBuffer, limits: Limits, *, check_crcs: bool, views: bool) -> None:
+        self._buffer = buffer
         self._limits = limits
         self._check_crcs = check_crcs
         self._views = views
@@ -51,67 +50,69 @@ class TableMaker:
         parts: list[pa.RecordBatch] = []
         rows = size = 0
         while rows < self._limits.rows and size < self._limits.fetched_bytes:
-            found = self._delivery.next_whole(quiet=bool(parts))
+            found = self._buffer.next_fetch(quiet=bool(parts))
             if found is None:
                 break
-            one, arrived = found
-            part = self._decode(one, arrived)
-            size += arrived.size
+            one, fetch = found
+            part = self._decode(one, fetch)
+            size += fetch.size
             # A response with only aborted transactions or markers has no rows.
             if part is not None and part.num_rows > 0:
                 parts.append(part)
                 rows += part.num_rows
         if parts:
             return pa.Table.from_batches(parts, self._schema).unify_dictionaries()
-        return self._delivery.take_end()
+        return self._buffer.take_end()
 
-    def _decode(self, one: Assigned, arrived: Arrived) -> pa.RecordBatch | None:
+    def _decode(self, one: PartitionState, fetch: CompletedFetch) -> pa.RecordBatch | None:
         """Decode the rows of one response, up to the first corrupt batch."""
         try:
-            fetched = self._columns(one, arrived, arrived.whole)
+            fetched = self._columns(one, fetch, fetch.whole)
         except Malformed as error:
-            return self._decode_until(one, arrived, error)
-        self._delivery.finish_whole(one, arrived)
+            return self._decode_until(one, fetch, error)
+        self._buffer.finish_fetch(one, fetch)
         return self._with_place(one, fetched)
 
-    def _columns(self, one: Assigned, arrived: Arrived, end: int) -> Fetched:
+    def _columns(self, one: PartitionState, fetch: CompletedFetch, end: int) -> Fetched:
         assert one.position is not None, f"{one.tp} has data but no position"
         return decode_fetched(
-            memoryview(arrived.data)[arrived.start : end],
+            memoryview(fetch.data)[fetch.start : end],
             from_offset=one.position,
-            aborted=[(producer, first) for first, producer in arrived.aborted],
+            aborted=[(producer, first) for first, producer in fetch.aborted],
             partial_tail=False,
             check_crc=self._check_crcs,
             views=self._views,
             limit=self._limits.unpacked_bytes,
         )
 
-    def _decode_until(self, one: Assigned, arrived: Arrived, error: Malformed) -> pa.RecordBatch | None:
+    def _decode_until(
+        self, one: PartitionState, fetch: CompletedFetch, error: Malformed
+    ) -> pa.RecordBatch | None:
         """Find the first corrupt batch by bisection: corruption is rare and need not be fast."""
-        starts = _batch_starts(arrived)
+        starts = _batch_starts(fetch)
         good, bad = 0, len(starts)
         while bad - good > 1:
             middle = (good + bad) // 2
             try:
-                self._columns(one, arrived, starts[middle])
+                self._columns(one, fetch, starts[middle])
                 good = middle
             except Malformed as wrong:
                 bad, error = middle, wrong
         # The batch at starts[good] is the first bad one.
         part: pa.RecordBatch | None = None
         if good > 0:
-            fetched = self._columns(one, arrived, starts[good])
+            fetched = self._columns(one, fetch, starts[good])
             part = self._with_place(one, fetched)
             one.position = fetched.next_offset if fetched.next_offset is not None else one.position
         assert one.position is not None, f"{one.tp} has data but no position"
         if good > 0 and isinstance(error, DecompressedTooLarge):
             # Not corrupt but too large for one table: fetch the rest again.
-            self._delivery.shed(one)
+            self._buffer.evict(one)
             return part
-        self._delivery.spoil(one, corrupt(one, one.position, arrived, starts[good], error))
+        self._buffer.stop_corrupt(one, corrupt(one, one.position, fetch, starts[good], error))
         return part
 
-    def _with_place(self, one: Assigned, fetched: Fetched) -> pa.RecordBatch:
+    def _with_place(self, one: PartitionState, fetched: Fetched) -> pa.RecordBatch:
         rows = fetched.rows.num_rows
         # Zeros: index 0 of a dictionary with one topic, for every row.
         indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
@@ -120,9 +121,9 @@ class TableMaker:
         return pa.RecordBatch.from_arrays([topic, partition, *fetched.rows.columns], schema=self._schema)
 
 
-def _batch_starts(arrived: Arrived) -> list[int]:
-    starts, at = [], arrived.start
-    while at < arrived.whole:
+def _batch_starts(fetch: CompletedFetch) -> list[int]:
+    starts, at = [], fetch.start
+    while at < fetch.whole:
         starts.append(at)
-        at += batch_size(arrived.data, at, arrived.whole)
+        at += batch_size(fetch.data, at, fetch.whole)
     return starts

@@ -1,39 +1,41 @@
 """The public consumer.
 
 It reads partitions assigned by the user or by its group (client/group). Fetcher tasks (fetcher.py) buffer
-data; readers (reader.py) take it from the buffer.
+data; readers (reader.py) take it from the buffer. core.py holds the shared state.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.tasks import Tasks
 from barnabas.client.cluster import Cluster
-from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.errors import TopicRecreated
-from barnabas.client.consumer.grouped import Grouped
+from barnabas.client.consumer.core import Core, topic_ids_of
 from barnabas.client.consumer.message import Message
 from barnabas.client.consumer.offsets import OffsetAt, list_offsets
-from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS, Reader
+from barnabas.client.consumer.position_updates import PositionUpdater
+from barnabas.client.consumer.reader import TABLE_BYTES, TABLE_ROWS, Reader, split
 from barnabas.client.consumer.settings import EARLIEST, LATEST, parse_consumer_settings
-from barnabas.client.consumer.streams import split
-from barnabas.client.consumer.upkeep import Upkeep
 from barnabas.client.deadline import Deadline
-from barnabas.client.ending import to_its_end
-from barnabas.client.errors import ClientError, Closed, RequestTimedOut, UnknownTopic
-from barnabas.client.group.errors import AssignedOtherwise, InCallback
+from barnabas.client.errors import ClientError, Closed
+from barnabas.client.group.errors import AssignedOtherwise, InCallback, NoGroup
 from barnabas.client.group.member import Member
+from barnabas.client.group.offsets import Committer, OffsetAndMetadata, offsets_given
+from barnabas.client.group.session import Callback, Callbacks
+from barnabas.client.group.topics import subscription_of
 from barnabas.client.metadata import TopicMetadata
 from barnabas.client.ports import ClientPorts
+from barnabas.client.shared import to_its_end
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Consumer(Grouped):
+class Consumer:
     """Use it in an `async with`, or call start() and close()."""
 
     def __init__(
@@ -66,9 +68,9 @@ class Consumer(Grouped):
         self._cluster = cluster = Cluster(self.settings, self._ports)
         await cluster.start()
         self._core_or_none = core = Core(self.settings, cluster)
-        self.reader.delivery = core.delivery
-        core.gate.visitors.append(self.reader)
-        self._tasks.start(Upkeep(core, self._tasks).run())
+        self.reader.buffer = core.buffer
+        core.barrier.readers.append(self.reader)
+        self._tasks.start(PositionUpdater(core, self._tasks).run())
         if self.settings.group_id is not None:
             self._member_or_none = Member(core, self._crashed)
             self._member_or_none.start()
@@ -82,15 +84,17 @@ class Consumer(Grouped):
 
     async def _close(self, *, finished: bool) -> None:
         core, member = self._core_or_none, self._member_or_none
-        if core is not None and core.gate.is_in_callback:
+        if core is not None and core.barrier.is_in_callback:
             raise InCallback("close()")
         self._closed = True
         try:
             if core is not None:
-                self._wake_readers(core)
+                core.wake_readers()
                 if member is not None:
                     await self._leave(member, finished=finished)
-                await self._end_fetching(core)
+                fetchers = list(core.fetchers.values())
+                await self._tasks.close()
+                await asyncio.gather(*(fetcher.end_session() for fetcher in fetchers))
         finally:
             # Even if this is cancelled: disconnecting takes no time.
             await to_its_end(self._disconnect())
@@ -107,17 +111,6 @@ class Consumer(Grouped):
             self._leaving = False
             self._member_or_none = None
 
-    def _wake_readers(self, core: Core) -> None:
-        for visitor in core.gate.visitors:
-            visitor.slow = True
-        core.news.set()
-        core.found.set()
-
-    async def _end_fetching(self, core: Core) -> None:
-        fetchers = list(core.fetchers.values())
-        await self._tasks.close()
-        await asyncio.gather(*(fetcher.end_session() for fetcher in fetchers))
-
     async def __aenter__(self) -> "Consumer":
         await self.start()
         return self
@@ -132,7 +125,7 @@ class Consumer(Grouped):
         """An internal task failed, which is a bug: nothing is fetched any more, so wake all readers."""
         self._crash = error
         if self._core_or_none is not None:
-            self._wake_readers(self._core_or_none)
+            self._core_or_none.wake_readers()
 
     def _check(self, *, leaving: bool = False) -> Core:
         """Return the core, or raise. With `leaving`, also while the last callback runs: it may commit."""
@@ -143,38 +136,39 @@ class Consumer(Grouped):
         assert self._core_or_none is not None, "the consumer is not started"
         return self._core_or_none
 
-    # Assignment
+    # Manual assignment
+
+    def _check_unsubscribed(self) -> Core:
+        """Raise if the group assigns the partitions."""
+        core = self._check()
+        if core.is_subscribed:
+            raise AssignedOtherwise("the group assigns the partitions: call unsubscribe() first")
+        return core
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._check(leaving=True).positions.tps
 
     async def assign(
         self, tps: Iterable[tuple[str, int]], *, topic_ids: Mapping[str, Uuid] | None = None
     ) -> None:
-        """Assign exactly these partitions. Those that were assigned before keep their positions.
+        """Assign exactly these partitions. Partitions that were assigned before keep their positions.
 
         UnknownTopic if a partition does not exist within default.api.timeout.ms. TopicRecreated if the id of
         a topic differs from `topic_ids`; the assignment is then unchanged.
         """
-        core = self._check_unsubscribed()
+        self._check_unsubscribed()
         wanted = [TopicPartition(*each) for each in tps]
         deadline = Deadline(self.settings.default_api_timeout_ms)
         counts: dict[str, int] = {}
         for tp in wanted:
             counts[tp.topic] = max(counts.get(tp.topic, 0), tp.partition + 1)
         found = {name: await self._topic(name, deadline, partitions) for name, partitions in counts.items()}
-        ids: dict[TopicPartition, Uuid] = {}
-        for tp in wanted:
-            if tp.partition not in range(len(found[tp.topic].partitions)):
-                raise UnknownTopic(about=f"partition {tp}")
-            ids[tp] = found[tp.topic].topic_id
-            meant = (topic_ids or {}).get(tp.topic, ids[tp])
-            # Brokers before Kafka 2.8 have no topic ids.
-            if meant != ids[tp] and ids[tp] != ZERO_UUID:
-                raise TopicRecreated(tp, meant, ids[tp])
-        self._replace(self._check_unsubscribed(), ids)
-        core.changed()
+        self._replace(self._check_unsubscribed(), topic_ids_of(wanted, found, expected=topic_ids or {}))
 
     async def assign_topic(self, *names: str) -> frozenset[TopicPartition]:
         """Assign exactly the current partitions of these topics, and return them."""
-        core = self._check_unsubscribed()
+        self._check_unsubscribed()
         deadline = Deadline(self.settings.default_api_timeout_ms)
         found = [await self._topic(name, deadline) for name in dict.fromkeys(names)]
         ids = {
@@ -183,7 +177,6 @@ class Consumer(Grouped):
             for each in topic.partitions
         }
         self._replace(self._check_unsubscribed(), ids)
-        core.changed()
         return frozenset(ids)
 
     async def _topic(self, name: str, deadline: Deadline, partitions: int = 0) -> TopicMetadata:
@@ -193,11 +186,60 @@ class Consumer(Grouped):
     def _replace(self, core: Core, ids: dict[TopicPartition, Uuid]) -> None:
         fresh = core.replace(ids)
         if self._member_or_none is not None:
-            self._member_or_none.begin(fresh)
-            return
-        reset_to = self.settings.reset_to(core.cluster.ports.clock.now_ms())
-        for one in fresh:
-            one.move_by(reset_to)
+            self._member_or_none.start_at_committed(fresh)
+        else:
+            core.reset_positions(fresh)
+        core.wake_all()
+
+    def unassign(self) -> None:
+        """Remove all partitions from the assignment."""
+        self._replace(self._check_unsubscribed(), {})
+
+    # Subscription
+
+    def _member(self, what: str, *, leaving: bool = False) -> Member:
+        self._check(leaving=leaving)
+        if self._member_or_none is None:
+            raise NoGroup(what)
+        return self._member_or_none
+
+    async def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: "re.Pattern[str] | str | None" = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """Subscribe to topics by name, or to all whose full name matches the pattern.
+
+        It does not wait for the assignment. The callbacks, sync or async, are called while no reader is
+        processing messages: on_revoked before partitions are given up, when offsets can still be committed;
+        on_lost when another member owns them already (default: on_revoked).
+        """
+        member = self._member("subscribe()")
+        wanted = subscription_of(topics, pattern)
+        core = self._check()
+        if core.barrier.is_in_callback:
+            raise InCallback("subscribe()")
+        if not core.is_subscribed and len(core.positions):
+            raise AssignedOtherwise("partitions are assigned manually: call unassign() first")
+        callbacks = Callbacks(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
+        member.subscribe(wanted, callbacks)
+
+    async def unsubscribe(self) -> None:
+        """Revoke all partitions, with on_revoked, and leave the group."""
+        member = self._member("unsubscribe()")
+        if self._check().barrier.is_in_callback:
+            raise InCallback("unsubscribe()")
+        await member.unsubscribe()
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        """The subscribed topics; for a pattern, those that it matches."""
+        self._check()
+        return frozenset() if self._member_or_none is None else self._member_or_none.topics
 
     # Reading
 
@@ -244,6 +286,106 @@ class Consumer(Grouped):
         self._check()
         raise AssignedOtherwise("this consumer was split by streams(): read from the streams")
 
+    # Positions
+
+    def seek(self, tp: tuple[str, int], offset: int, *, until: int | None = None) -> None:
+        """Continue at this offset; whether it exists is checked by the next fetch.
+
+        With `until`, fetching stops at that offset, with an EndOfPartition if enable.partition.eof is set.
+        Batches are delivered whole, so the last records may be beyond it.
+        """
+        if offset < 0:
+            raise ValueError(f"offset {offset} is negative; use seek_to_beginning() or seek_to_end()")
+        if until is not None and until <= offset:
+            raise ValueError(f"until={until} must be greater than offset={offset}")
+        self._check().positions[TopicPartition(*tp)].until = until
+        self.go_back(tp, offset)
+
+    def go_back(self, tp: tuple[str, int], offset: int) -> None:
+        """Continue at an offset, and keep the `until` of the last seek()."""
+        core = self._check()
+        one = core.positions[TopicPartition(*tp)]
+        core.buffer.drop(one)
+        one.move_to(offset)
+        core.wake_all()
+
+    def seek_to_beginning(self, *tps: tuple[str, int]) -> None:
+        """Continue at the first record (default: all partitions)."""
+        self._seek_by(EARLIEST, tps)
+
+    def seek_to_end(self, *tps: tuple[str, int]) -> None:
+        """Continue at the end, with new records only (default: all partitions)."""
+        self._seek_by(LATEST, tps)
+
+    def seek_to_time(self, time_ms: int, *tps: tuple[str, int]) -> None:
+        """Continue at the first record with this timestamp or later, or at the end if there is none."""
+        if time_ms < 0:
+            raise ValueError(f"time {time_ms} is before 1970")
+        self._seek_by(time_ms, tps)
+
+    def _seek_by(self, reset_to: int, tps: tuple[tuple[str, int], ...]) -> None:
+        core = self._check()
+        for one in core.positions.named(TopicPartition(*each) for each in tps):
+            core.buffer.drop(one)
+            one.until = None
+            one.reset(reset_to)
+        core.wake_all()
+
+    def pause(self, *tps: tuple[str, int]) -> None:
+        """Do not read partitions until resume(); fetched data is kept (default: all partitions)."""
+        core = self._check()
+        for one in core.positions.named(TopicPartition(*each) for each in tps):
+            if not one.paused:
+                core.buffer.pause(one)
+                one.paused = True
+        core.wake_all()
+
+    def resume(self, *tps: tuple[str, int]) -> None:
+        """Read partitions again, also those that an error stopped (default: all partitions)."""
+        core = self._check()
+        for one in core.positions.named(TopicPartition(*each) for each in tps):
+            one.paused = False
+            if one.error is not None:
+                core.retry_stopped(one)
+            core.buffer.resume(one)
+        core.wake_all()
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset(one.tp for one in self._check().positions if one.paused)
+
+    @property
+    def stopped(self) -> Mapping[TopicPartition, ClientError]:
+        """The partitions stopped by an error, which the reader has raised or will raise."""
+        return {one.tp: one.error for one in self._check().positions if one.error is not None}
+
+    async def position(self, tp: tuple[str, int]) -> int:
+        """Return the offset of the next message; wait until it is known, at most default.api.timeout.ms."""
+        deadline = Deadline(self.settings.default_api_timeout_ms)
+        while True:
+            core = self._check(leaving=True)
+            # The partition may have been revoked in the meantime.
+            one = core.positions[TopicPartition(*tp)]
+            offset = core.buffer.position_of(one)[0]
+            if offset is not None:
+                return offset
+            if one.error is not None:
+                raise one.error
+            await core.wait_for_positions(deadline, one.tp)
+
+    def lag(self, tp: tuple[str, int]) -> int | None:
+        """Return the number of offsets left to read, as of the last response; None before the first."""
+        core = self._check()
+        one = core.positions[TopicPartition(*tp)]
+        position, _ = core.buffer.position_of(one)
+        end = one.end_offset(committed=self.settings.read_committed)
+        return None if position is None or end < 0 else max(0, end - position)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes fetched but not read yet, at most about queued.max.messages.kbytes."""
+        return sum(self._check().buffer.buffered_bytes.values())
+
     # Offsets of partitions
 
     async def beginning_offsets(self, tps: Iterable[tuple[str, int]]) -> dict[TopicPartition, int]:
@@ -268,32 +410,40 @@ class Consumer(Grouped):
         return await self._list({TopicPartition(*tp): time_ms for tp, time_ms in times_ms.items()})
 
     async def _list(self, wanted: dict[TopicPartition, int]) -> dict[TopicPartition, OffsetAt | None]:
-        core = self._check()
-        deadline = Deadline(self.settings.default_api_timeout_ms)
-        committed = self.settings.read_committed
-        return await list_offsets(core.cluster, wanted, committed=committed, deadline=deadline)
+        cluster, deadline = self._check().cluster, Deadline(self.settings.default_api_timeout_ms)
+        return await list_offsets(cluster, wanted, committed=self.settings.read_committed, deadline=deadline)
 
-    async def position(self, tp: tuple[str, int]) -> int:
-        """Return the offset of the next message; wait until it is known, at most default.api.timeout.ms."""
-        one = self._check(leaving=True).positions[TopicPartition(*tp)]
-        deadline = Deadline(self.settings.default_api_timeout_ms)
-        while True:
-            core = self._check(leaving=True)
-            # The partition may have been revoked in the meantime.
-            one = core.positions[one.tp]
-            offset = core.delivery.position_of(one)[0]
-            if offset is not None:
-                return offset
-            if one.error is not None:
-                raise one.error
-            await self._wait_known(core, deadline, one.tp)
+    # Committed offsets
 
-    async def _wait_known(self, core: Core, deadline: Deadline, tp: TopicPartition) -> None:
-        core.found.clear()
-        try:
-            async with asyncio.timeout_at(deadline.at):
-                await core.found.wait()
-        except TimeoutError:
-            last: ClientError | None = core.cluster.last_failure
-            late = RequestTimedOut(f"position of {tp}", "the cluster", deadline.timeout_ms)
-            raise late from last
+    async def commit(self, offsets: Mapping[tuple[str, int], int | OffsetAndMetadata] | None = None) -> None:
+        """Commit the positions after all delivered messages, or the given offsets.
+
+        CommitFailed if a partition no longer belongs to this member. During a rebalance, wait for its end and
+        try again.
+        """
+        member = self._member("commit()", leaving=True)
+        wanted = self.delivered if offsets is None else offsets_given(offsets)
+        if wanted:
+            await member.commit(wanted)
+
+    @property
+    def delivered(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The offsets that commit() would commit: the position after the last message of each partition."""
+        at = self._check(leaving=True).delivered()
+        return {tp: OffsetAndMetadata(offset, "", epoch) for tp, (offset, epoch) in at.items()}
+
+    def group_metadata(self) -> Committer:
+        """Return group, generation and member id, which a transaction needs to commit offsets."""
+        return self._member("group_metadata()", leaving=True).committer
+
+    def calling(self) -> AbstractAsyncContextManager[None]:
+        """Context for a task that works for a callback in another thread: calls do not wait for the group."""
+        return self._check(leaving=True).barrier.calling()
+
+    async def committed(
+        self, tps: Iterable[tuple[str, int]]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the group's committed offset of each partition, assigned or not; None if there is none."""
+        member = self._member("committed()", leaving=True)
+        wanted = [TopicPartition(*each) for each in tps]
+        return await member.committed(wanted) if wanted else {}

@@ -1,8 +1,8 @@
 """Decodes fetched bytes into Messages, batch by batch (compiled).
 
 records/column_walk.py handles batches (CRC, control batches, aborted transactions, decompression, records
-before the fetch offset), for Arrow tables as well, so that both read the same. Records are decoded by the
-rules of records/decode.py directly into Messages, without an intermediate object.
+before the fetch offset), for Arrow tables as well, so that both read the same. The cursor of
+records/decode.py finds the fields of a record, and a Message is made of them, with no object in between.
 """
 
 from typing import Final
@@ -14,28 +14,25 @@ from barnabas.client.consumer.message import Message
 from barnabas.records.area import BadRecord
 from barnabas.records.codecs import MAX_DECOMPRESSED
 from barnabas.records.column_walk import Walk, batch_size
-from barnabas.records.decode import add_timestamps, read_headers
+from barnabas.records.decode import RecordCursor, add_timestamps
 from barnabas.records.errors import CorruptBatch, batch_at
-from barnabas.records.header import TimestampType
-from barnabas.records.varint import BAD, read_varint
-
-# Positions of batch header fields, as in records/header.py; column_walk.py explains why they are repeated.
-LEADER_EPOCH_AT: Final = 12
-ATTRIBUTES_AT: Final = 21
-LAST_OFFSET_DELTA_AT: Final = 23
-BASE_TIMESTAMP_AT: Final = 27
-MAX_TIMESTAMP_AT: Final = 35
-COUNT_AT: Final = 57
-LOG_APPEND_TIME_BIT: Final = 0x08
-MIN_RECORD: Final = 7
-NULL: Final = -1
-INT32_MAX: Final = 0x7FFFFFFF
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    INT32_MAX,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LOG_APPEND_TIME_BIT,
+    MAX_TIMESTAMP_AT,
+    TimestampType,
+)
 
 CREATE_TIME: Final = TimestampType.CREATE_TIME
 LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 
-def reach(data: bytes, start: i64, end: i64) -> tuple[int, int, int]:
+def find_complete_batches(data: bytes, start: i64, end: i64) -> tuple[int, int, int]:
     """Return end, next offset and last leader epoch of the complete batches in data[start:end].
 
     Without a complete batch these are `start`, -1 and -1. Only lengths are checked.
@@ -104,6 +101,7 @@ class BatchReader:
         self.end: i64 = end
         self.next_offset: i64 = from_offset
         self.last_epoch: i64 = -1
+        self.cursor = RecordCursor()
         self.walk = BatchWalk(
             from_offset=from_offset,
             skip_control=True,
@@ -157,64 +155,36 @@ class BatchReader:
         base_offset: i64 = read_i64_be(data, batch)
         epoch: i64 = i64(read_i32_be(data, batch + LEADER_EPOCH_AT))
         kind = CREATE_TIME
-        timestamp: i64 = read_i64_be(data, batch + BASE_TIMESTAMP_AT)
+        base_timestamp: i64 = read_i64_be(data, batch + BASE_TIMESTAMP_AT)
+        timestamp = base_timestamp
         append_time = i64(read_i16_be(data, batch + ATTRIBUTES_AT)) & LOG_APPEND_TIME_BIT != 0
         if append_time:
             kind = LOG_APPEND_TIME
             timestamp = read_i64_be(data, batch + MAX_TIMESTAMP_AT)
-        index: i64 = 0
+        cursor = self.cursor
+        cursor.start_area(area, at, end, count)
         try:
-            while index < count:
-                length, body = read_varint(area, at, end)
-                if body == BAD or length < MIN_RECORD - 1 or length > end - body:
-                    raise BadRecord(f"record length {length} is out of range, {end - at} bytes are left")
-                at = body + length
-                self.read_record(area, body, at, base_offset, timestamp, append_time, kind, epoch, out)
-                index += 1
-            if at != end:
-                raise BadRecord(f"{end - at} bytes are left after the last record")
+            while cursor.next_record():
+                if cursor.offset_delta < 0 or cursor.offset_delta > INT32_MAX:
+                    raise BadRecord(f"offset delta {cursor.offset_delta} is out of range")
+                if not append_time:
+                    timestamp = add_timestamps(base_timestamp, cursor.time_delta)
+                headers = cursor.headers()
+                offset = base_offset + cursor.offset_delta
+                # Decode skipped records, too: a batch is valid as a whole or not at all.
+                if offset >= self.walk.from_offset:
+                    out.append(
+                        Message(
+                            self.topic,
+                            self.partition,
+                            offset,
+                            timestamp,
+                            kind,
+                            cursor.key(),
+                            cursor.value(),
+                            headers,
+                            epoch,
+                        )
+                    )
         except BadRecord as wrong:
-            raise CorruptBatch(str(wrong), where=f"{batch_at(batch)}, record {index}") from None
-
-    def read_record(
-        self,
-        data: bytes,
-        at: i64,
-        stop: i64,
-        base_offset: i64,
-        base_timestamp: i64,
-        append_time: bool,
-        kind: TimestampType,
-        epoch: i64,
-        out: list[Message],
-    ) -> None:
-        # Skip the attributes byte: no record attributes are defined.
-        timestamp_delta, at = read_varint(data, at + 1, stop)
-        if at == BAD:
-            raise BadRecord("timestamp delta is truncated")
-        offset_delta, at = read_varint(data, at, stop)
-        if at == BAD or offset_delta < 0 or offset_delta > INT32_MAX:
-            raise BadRecord(f"offset delta {offset_delta} is out of range")
-        size, at = read_varint(data, at, stop)
-        if at == BAD or size < NULL or size > stop - at:
-            raise BadRecord(f"key length {size} is out of range")
-        key: bytes | None = None
-        if size >= 0:
-            key = data[at : at + size]
-            at += size
-        size, at = read_varint(data, at, stop)
-        if at == BAD or size < NULL or size > stop - at:
-            raise BadRecord(f"value length {size} is out of range")
-        value: bytes | None = None
-        if size >= 0:
-            value = data[at : at + size]
-            at += size
-        timestamp = base_timestamp
-        if not append_time:
-            timestamp = add_timestamps(base_timestamp, timestamp_delta)
-        headers = read_headers(data, at, stop)
-        offset = base_offset + offset_delta
-        # Decode skipped records, too: a batch is valid as a whole or not at all.
-        if offset < self.walk.from_offset:
-            return
-        out.append(Message(self.topic, self.partition, offset, timestamp, kind, key, value, headers, epoch))
+            raise CorruptBatch(str(wrong), where=f"{batch_at(batch)}, record {cursor.index}") from None

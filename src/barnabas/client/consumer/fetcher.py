@@ -1,4 +1,4 @@
-"""The task that fetches from one broker.
+"""The task that fetches from one broker, and what it does with the responses.
 
 One fetch is in flight at a time, on a connection of its own, because a fetch that waits for records would
 block all requests behind it. While a response is read, the next one is fetched. Partitions with an unread
@@ -11,18 +11,28 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from barnabas.base.errors import Malformed
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.client.connection import Connection
-from barnabas.client.consumer.answers import Asked, take_answer, take_silence
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.positions import Assigned
-from barnabas.client.consumer.session import FINAL_EPOCH, NO_SESSION, FetchSession, SessionRequest, Wanted
+from barnabas.client.consumer.decode import find_complete_batches
+from barnabas.client.consumer.errors import CorruptRecords
+from barnabas.client.consumer.fetch_session import (
+    FINAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    PartitionFetch,
+    SessionRequest,
+)
+from barnabas.client.consumer.positions import CompletedFetch, PartitionState
 from barnabas.client.errors import ClientError, is_retriable, refused
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse, NodeEndpoint, PartitionData
+from barnabas.protocol.schema.fields import Records
+from barnabas.records.buffers import bytes_of_view
 
-FETCH_LANE: Final = "fetch"
+FETCH_CHANNEL: Final = "fetch"
 _TOPIC_IDS_FROM: Final = 13
 _SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -35,10 +45,39 @@ _SESSION_TRIES_MAX: Final = 2
 _END_SESSION_MS: Final = 1_000
 
 
+NO_REPLICA: Final = -1
+
+# This broker cannot serve the partition now: look up the leader and retry.
+_MOVED: Final = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        # PositionUpdater reports a deleted topic once the metadata confirms it.
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    )
+)
+# Transient errors: the broker has not seen the epoch yet, or had an internal error.
+_TRANSIENT: Final = frozenset((ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR))
+
+
+class RequestedPartition(NamedTuple):
+    """One partition of a fetch in flight."""
+
+    one: PartitionState
+    generation: int
+    offset: int
+
+
 class Plan(NamedTuple):
     """The next fetch."""
 
-    asked: list[Asked]
+    asked: list[RequestedPartition]
     bytes_max: int
     # Whether the broker may wait for records.
     waits: bool
@@ -58,7 +97,7 @@ class Fetcher:
         self._next_poll_s = 0.0
         self._connection: Connection | None = None
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         self._wake.set()
 
     async def run(self) -> None:
@@ -74,14 +113,14 @@ class Fetcher:
                     continue
                 await self._sleep(mine)
         finally:
-            # Upkeep starts a new fetcher when needed.
+            # PositionUpdater starts a new fetcher when needed.
             if self._core.fetchers.get(self._node) is self:
                 del self._core.fetchers[self._node]
         await self.end_session()
 
     # Planning
 
-    def _plan(self, mine: list[Assigned]) -> Plan | None:
+    def _plan(self, mine: list[PartitionState]) -> Plan | None:
         now_s = self._core.due_s()
         able = [one for one in mine if one.is_fetchable(now_s)]
         wanting = [one for one in able if not one.is_full]
@@ -91,27 +130,27 @@ class Fetcher:
         room = self._room(mine, len(wanting))
         if room is None:
             return None
-        asked = [Asked(one, one.generation, one.fetch_offset) for one in wanting]
+        asked = [RequestedPartition(one, one.generation, one.fetch_offset) for one in wanting]
         return Plan(asked, min(self._settings.fetch_max_bytes, room), waits)
 
-    def _room(self, mine: list[Assigned], count: int) -> int | None:
+    def _room(self, mine: list[PartitionState], count: int) -> int | None:
         """Return how many bytes may be fetched from this broker; None if too few."""
-        delivery = self._core.delivery
+        buffer = self._core.buffer
         share = self._settings.queued_max_bytes // max(1, len(self._core.fetchers))
         most = min(self._settings.fetch_max_bytes, count * self._settings.max_partition_fetch_bytes)
         enough = max(1, min(most, share // 2))
-        if share - delivery.held.get(self._node, 0) < enough:
+        if share - buffer.buffered_bytes.get(self._node, 0) < enough:
             # Data of paused partitions must not block the others.
             for one in mine:
                 if one.paused and one.queue:
-                    delivery.shed(one)
-        room = share - delivery.held.get(self._node, 0)
+                    buffer.evict(one)
+        room = share - buffer.buffered_bytes.get(self._node, 0)
         return room if room >= enough else None
 
-    async def _sleep(self, mine: list[Assigned]) -> None:
+    async def _sleep(self, mine: list[PartitionState]) -> None:
         """Sleep until something changes or a retry is due."""
         now_s = self._core.due_s()
-        times = [one.not_before_s for one in mine if one.not_before_s > now_s]
+        times = [one.retry_at_s for one in mine if one.retry_at_s > now_s]
         if self._next_poll_s > now_s:
             times.append(self._next_poll_s)
         with suppress(TimeoutError):
@@ -122,31 +161,31 @@ class Fetcher:
 
     async def _fetch(self, plan: Plan) -> None:
         try:
-            connection = await self._core.cluster.connection(self._node, lane=FETCH_LANE)
+            connection = await self._core.cluster.connection(self._node, channel=FETCH_CHANNEL)
             self._connection = connection
             # Positions may have changed while the connection was opened.
             plan.asked[:] = [each for each in plan.asked if self._core.is_current(each.one, each.generation)]
             if not plan.asked:
                 return
-            sent, answer = await self._ask(connection, plan)
+            sent, answer = await self._send_fetch(connection, plan)
         except ClientError as error:
             self._session.failed()
             for one in self._current(plan):
                 self._core.forget_leader(one, error)
             if not is_retriable(error):
-                self._core.complain(error)
+                self._core.report_error(error)
             return
         if self._session.answered(answer, sent):
             self._session_tries = 0
-            self._take(plan, answer)
+            self._handle_response(plan, answer)
         else:
-            self._take_refusal(plan, ErrorCode.of(answer.error_code))
+            self._handle_request_error(plan, ErrorCode.of(answer.error_code))
 
-    async def _ask(self, connection: Connection, plan: Plan) -> tuple[SessionRequest, FetchResponse]:
+    async def _send_fetch(self, connection: Connection, plan: Plan) -> tuple[SessionRequest, FetchResponse]:
         version = connection.version_of(ApiKey.FETCH)
         uses_ids = version >= _TOPIC_IDS_FROM and all(each.one.topic_id != ZERO_UUID for each in plan.asked)
         wanted = {
-            each.one.tp: Wanted(
+            each.one.tp: PartitionFetch(
                 each.one.topic_id,
                 each.offset,
                 each.one.leader_epoch,
@@ -174,12 +213,12 @@ class Fetcher:
         )
         return sent, answer
 
-    def _current(self, plan: Plan) -> list[Assigned]:
+    def _current(self, plan: Plan) -> list[PartitionState]:
         return [each.one for each in plan.asked if self._core.is_current(each.one, each.generation)]
 
     # Responses
 
-    def _take(self, plan: Plan, answer: FetchResponse) -> None:
+    def _handle_response(self, plan: Plan, answer: FetchResponse) -> None:
         find = _finder(plan.asked)
         brought = False
         seen: set[TopicPartition] = set()
@@ -189,18 +228,18 @@ class Fetcher:
                 if asked is None:
                     continue
                 seen.add(asked.one.tp)
-                brought |= take_answer(
+                brought |= handle_partition(
                     self._core, asked, data, node=self._node, endpoints=answer.node_endpoints
                 )
         if self._settings.enable_partition_eof:
             # In a session, a partition missing in the response has not changed.
             for asked in plan.asked:
                 if asked.one.tp not in seen and self._core.is_current(asked.one, asked.generation):
-                    take_silence(self._core, asked.one)
+                    handle_no_records(self._core, asked.one)
         if not plan.waits and not brought:
             self._next_poll_s = self._core.now_s() + self._settings.fetch_max_wait_ms / 1000
 
-    def _take_refusal(self, plan: Plan, code: ErrorCode) -> None:
+    def _handle_request_error(self, plan: Plan, code: ErrorCode) -> None:
         """Handle an error of the whole request. After a session error the next fetch starts a new session."""
         self._session_tries += 1
         if code in _SESSION_ERRORS and self._session_tries <= _SESSION_TRIES_MAX:
@@ -209,7 +248,7 @@ class Fetcher:
         for one in self._current(plan):
             self._core.forget_leader(one, error)
         if not is_retriable(error) and code not in _SESSION_ERRORS:
-            self._core.complain(error)
+            self._core.report_error(error)
 
     async def end_session(self) -> None:
         """Close the fetch session at the broker, best effort.
@@ -232,13 +271,136 @@ class Fetcher:
                 await connection.ask(request, timeout_ms=self._settings.request_timeout_ms)
 
 
-def _finder(asked: list[Asked]) -> Callable[[str, Uuid, int], Asked | None]:
+def _finder(asked: list[RequestedPartition]) -> Callable[[str, Uuid, int], RequestedPartition | None]:
     """Return a lookup for the partitions of a response, by topic id or name."""
-    by_name: dict[TopicPartition, Asked] = {each.one.tp: each for each in asked}
+    by_name: dict[TopicPartition, RequestedPartition] = {each.one.tp: each for each in asked}
     names = {each.one.topic_id: each.one.tp.topic for each in asked}
 
-    def find(topic: str, topic_id: Uuid, partition: int) -> Asked | None:
+    def find(topic: str, topic_id: Uuid, partition: int) -> RequestedPartition | None:
         name = topic if topic_id == ZERO_UUID else names.get(topic_id)
         return None if name is None else by_name.get(TopicPartition(name, partition))
 
     return find
+
+
+# One partition of a response
+
+
+def handle_partition(
+    core: Core, asked: RequestedPartition, data: PartitionData, *, node: int, endpoints: list[NodeEndpoint]
+) -> bool:
+    """Apply the response. Return True if it brought records."""
+    one = asked.one
+    # The offset can differ within a generation if the leader moved and two brokers were asked.
+    if not core.is_current(one, asked.generation) or one.fetch_offset != asked.offset:
+        return False
+    if data.error_code != ErrorCode.NONE:
+        _handle_error(core, one, ErrorCode.of(data.error_code), data, endpoints)
+        return False
+    one.failures, one.missing_count, one.no_prefetch = 0, 0, False
+    _update_watermarks(one, data)
+    if data.preferred_read_replica != NO_REPLICA:
+        one.preferred = data.preferred_read_replica
+        lasts_ms = core.settings.metadata_max_age_ms
+        one.preferred_until_ms = core.cluster.ports.clock.monotonic_ms() + lasts_ms
+        # Another fetcher takes over, and may have to be started.
+        core.wake_all()
+        return False
+    if not data.records:
+        handle_no_records(core, one)
+        return False
+    return _add_records(core, one, data, node)
+
+
+def handle_no_records(core: Core, one: PartitionState) -> None:
+    """Handle a response without records: report the end of the partition if it is reached."""
+    end = one.end_offset(committed=core.settings.read_committed)
+    if 0 <= end <= one.fetch_offset:
+        core.buffer.report_end(one)
+        core.reader_wakeup.set()
+
+
+def _update_watermarks(one: PartitionState, data: PartitionData) -> None:
+    if data.high_watermark >= 0:
+        one.high_watermark = data.high_watermark
+    if data.last_stable_offset >= 0:
+        one.last_stable_offset = data.last_stable_offset
+    if data.log_start_offset >= 0:
+        one.log_start_offset = data.log_start_offset
+
+
+def _add_records(core: Core, one: PartitionState, data: PartitionData, node: int) -> bool:
+    records, start, end = _bytes_of(data.records or b"")
+    try:
+        whole, next_offset, last_epoch = find_complete_batches(records, start, end)
+    except Malformed as error:
+        core.stop(one, CorruptRecords(one.tp, one.fetch_offset, str(error)))
+        return False
+    if next_offset <= one.fetch_offset:
+        why = f"{end - start} bytes of records contain no complete batch that ends after it"
+        core.stop(one, CorruptRecords(one.tp, one.fetch_offset, why))
+        return False
+    committed = core.settings.read_committed
+    aborted = data.aborted_transactions if committed else None
+    fetch = CompletedFetch(
+        data=records,
+        start=start,
+        whole=whole,
+        from_offset=one.fetch_offset,
+        next_offset=next_offset,
+        last_epoch=last_epoch,
+        end_offset=one.end_offset(committed=committed),
+        aborted=[(each.first_offset, each.producer_id) for each in aborted or ()],
+        node=node,
+    )
+    core.buffer.add(one, fetch)
+    core.positions.move_to_end(one)
+    core.reader_wakeup.set()
+    return True
+
+
+def _bytes_of(records: Records) -> tuple[bytes, int, int]:
+    """Return a buffer with the records, and their start and end in it.
+
+    The buffer is the whole response if most of it belongs to this partition. Otherwise the records are
+    copied, so that an unread partition does not keep the whole response in memory.
+    """
+    found = bytes_of_view(records) if isinstance(records, memoryview) else None
+    if found is not None and 2 * len(records) >= len(found[0]):
+        data, start = found
+        return data, start, start + len(records)
+    copy = bytes(records)
+    return copy, 0, len(copy)
+
+
+def _handle_error(
+    core: Core, one: PartitionState, code: ErrorCode, data: PartitionData, endpoints: list[NodeEndpoint]
+) -> None:
+    if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+        _handle_out_of_range(core, one)
+    elif code in _MOVED:
+        hint = data.current_leader
+        if hint is None or not core.cluster.take_hint(one.tp, hint.leader_id, hint.leader_epoch, endpoints):
+            core.forget_leader(one, code.name)
+        else:
+            one.preferred = None
+            core.wake_all()
+    elif code in _TRANSIENT:
+        one.preferred = None
+        core.retry_later(one, code.name)
+    elif code is ErrorCode.CORRUPT_MESSAGE:
+        core.stop(one, CorruptRecords(one.tp, one.fetch_offset, "the broker returned CORRUPT_MESSAGE"))
+    else:
+        core.stop(one, refused(code, about=f"partition {one.tp}"))
+
+
+def _handle_out_of_range(core: Core, one: PartitionState) -> None:
+    if one.preferred is not None:
+        # A follower may lag behind the position: ask the leader next.
+        one.preferred = None
+        core.wake_all()
+    elif one.queue:
+        # The offset may be in range once the queue is read; if not, the error is handled then.
+        one.no_prefetch = True
+    else:
+        core.reset_out_of_range(one)

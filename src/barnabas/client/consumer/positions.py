@@ -1,4 +1,4 @@
-"""The assigned partitions, their positions, and what must be looked up before they can be fetched. Pure.
+"""The assigned partitions, their positions and buffered data, and what to look up before a fetch. Pure.
 
 A partition is fetched while its position is known and validated, and it is not paused, stopped by an error or
 in backoff. Every seek starts a new generation: data fetched for an older one is dropped.
@@ -10,16 +10,90 @@ from enum import Enum
 from typing import Final
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
-from barnabas.client.consumer.arrived import Arrived
+from barnabas.client.consumer.decode import BatchReader
 from barnabas.client.consumer.errors import NotAssigned
+from barnabas.client.consumer.message import Message
 from barnabas.client.errors import ClientError
+
+
+class CompletedFetch:
+    """The unread data of one partition in one fetch response.
+
+    `data[start:whole]` holds complete batches of this partition; the rest of `data` is ignored.
+    """
+
+    __slots__ = (
+        "aborted",
+        "data",
+        "end_offset",
+        "from_offset",
+        "is_being_read",
+        "last_epoch",
+        "next_offset",
+        "node",
+        "reader",
+        "rest",
+        "start",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        *,
+        data: bytes,
+        start: int = 0,
+        whole: int,
+        from_offset: int,
+        next_offset: int,
+        last_epoch: int,
+        end_offset: int,
+        aborted: list[tuple[int, int]],
+        node: int,
+    ) -> None:
+        self.data: Final = data
+        self.start: Final = start
+        self.whole: Final = whole
+        self.from_offset: Final = from_offset
+        # The offset after the last complete batch, and the leader epoch of that batch.
+        self.next_offset: Final = next_offset
+        self.last_epoch: Final = last_epoch
+        # The end offset of the log for this reader at the time of the response.
+        self.end_offset: Final = end_offset
+        # (first offset, producer id) of aborted transactions.
+        self.aborted: Final = aborted
+        # The source broker: buffered bytes are counted per broker.
+        self.node: Final = node
+        self.is_being_read = False
+        self.reader: BatchReader | None = None
+        # Decoded messages that were not read because the partition was paused.
+        self.rest: list[Message] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes held in memory."""
+        return len(self.data)
+
+    def open(self, topic: str, partition: int, *, check_crc: bool) -> BatchReader:
+        if self.reader is None:
+            self.reader = BatchReader(
+                topic,
+                partition,
+                self.data,
+                self.start,
+                self.whole,
+                self.from_offset,
+                check_crc,
+                self.aborted,
+            )
+        return self.reader
+
 
 UNKNOWN: Final = -1
 # Unread responses per partition in addition to the one being read.
-AHEAD_MAX: Final = 1
+PREFETCH_MAX: Final = 1
 
 
-class Doubt(Enum):
+class PositionCheck(Enum):
     """Why a known position must be checked."""
 
     # New leader: its log may lack records that were read.
@@ -28,34 +102,34 @@ class Doubt(Enum):
     RANGE = "range"
 
 
-class Assigned:
+class PartitionState:
     """One assigned partition."""
 
     __slots__ = (
-        "busy",
-        "doubt",
         "end_due",
-        "end_told_at",
+        "end_reported_at",
         "epoch",
         "error",
-        "error_told",
+        "error_raised",
         "failures",
         "fetch_offset",
         "generation",
         "high_watermark",
-        "in_turn",
+        "in_lookup",
+        "is_enqueued",
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
-        "missing",
-        "no_ahead",
-        "not_before_s",
+        "missing_count",
+        "no_prefetch",
         "paused",
+        "pending_check",
         "position",
         "preferred",
         "preferred_until_ms",
         "queue",
         "reset_to",
+        "retry_at_s",
         "topic_id",
         "tp",
         "until",
@@ -77,12 +151,12 @@ class Assigned:
         # The leader epoch for which the position is validated. (KIP-320)
         self.leader_epoch = UNKNOWN
         # Why the position must be checked before the next fetch.
-        self.doubt: Doubt | None = None
+        self.pending_check: PositionCheck | None = None
         # A lookup for this partition is in flight.
-        self.busy = False
+        self.in_lookup = False
         self.paused = False
         self.error: ClientError | None = None
-        self.error_told = False
+        self.error_raised = False
         # The preferred read replica, and until when it is valid. (KIP-392)
         self.preferred: int | None = None
         self.preferred_until_ms = 0
@@ -91,45 +165,45 @@ class Assigned:
         self.last_stable_offset = UNKNOWN
         self.log_start_offset = UNKNOWN
         self.failures = 0
-        self.not_before_s = 0.0
+        self.retry_at_s = 0.0
         # Consecutive metadata responses without this partition.
-        self.missing = 0
+        self.missing_count = 0
         # Do not fetch until the queue is empty.
-        self.no_ahead = False
-        self.queue: deque[Arrived] = deque()
-        self.in_turn = False
+        self.no_prefetch = False
+        self.queue: deque[CompletedFetch] = deque()
+        self.is_enqueued = False
         self.end_due = False
-        self.end_told_at = UNKNOWN
+        self.end_reported_at = UNKNOWN
 
     def move_to(self, offset: int, epoch: int = UNKNOWN) -> None:
         """Continue at an offset, and invalidate work in flight for the old position."""
-        self._begin_anew()
+        self._start_generation()
         self.position = self.fetch_offset = offset
         self.epoch = epoch
         # Without an epoch the position cannot be validated: accept the current leader.
         self.leader_epoch = UNKNOWN
 
-    def move_by(self, reset_to: int | None) -> None:
+    def reset(self, reset_to: int | None) -> None:
         """Continue at the offset that ListOffsets returns."""
-        self._begin_anew()
+        self._start_generation()
         self.position, self.fetch_offset, self.epoch = None, UNKNOWN, UNKNOWN
         self.reset_to = reset_to
 
-    def _begin_anew(self) -> None:
+    def _start_generation(self) -> None:
         self.generation += 1
         self.reset_to = None
-        self.doubt, self.busy, self.no_ahead = None, False, False
-        self.error, self.error_told = None, False
-        self.failures, self.not_before_s, self.missing = 0, 0.0, 0
-        self.end_due, self.end_told_at = False, UNKNOWN
+        self.pending_check, self.in_lookup, self.no_prefetch = None, False, False
+        self.error, self.error_raised = None, False
+        self.failures, self.retry_at_s, self.missing_count = 0, 0.0, 0
+        self.end_due, self.end_reported_at = False, UNKNOWN
 
     def is_fetchable(self, now_s: float) -> bool:
         return (
             self.position is not None
-            and self.doubt is None
+            and self.pending_check is None
             and not self.paused
             and self.error is None
-            and now_s >= self.not_before_s
+            and now_s >= self.retry_at_s
             and (self.until is None or self.fetch_offset < self.until)
         )
 
@@ -137,9 +211,9 @@ class Assigned:
     def is_full(self) -> bool:
         """Whether enough data is buffered for now."""
         unread = len(self.queue)
-        if self.no_ahead:
+        if self.no_prefetch:
             return unread > 0
-        return unread > (AHEAD_MAX if unread and self.queue[0].begun else AHEAD_MAX - 1)
+        return unread > (PREFETCH_MAX if unread and self.queue[0].is_being_read else PREFETCH_MAX - 1)
 
     def end_offset(self, *, committed: bool) -> int:
         """Return the end for this reader: high watermark, or last stable offset with read_committed."""
@@ -151,12 +225,12 @@ class Positions:
     """The assigned partitions, in fetch order."""
 
     def __init__(self) -> None:
-        self._assigned: dict[TopicPartition, Assigned] = {}
+        self._assigned: dict[TopicPartition, PartitionState] = {}
 
     def __len__(self) -> int:
         return len(self._assigned)
 
-    def __iter__(self) -> Iterator[Assigned]:
+    def __iter__(self) -> Iterator[PartitionState]:
         return iter(self._assigned.values())
 
     def __contains__(self, tp: object) -> bool:
@@ -170,20 +244,20 @@ class Positions:
     def topics(self) -> frozenset[str]:
         return frozenset(tp.topic for tp in self._assigned)
 
-    def find(self, tp: TopicPartition) -> Assigned | None:
+    def find(self, tp: TopicPartition) -> PartitionState | None:
         return self._assigned.get(tp)
 
-    def __getitem__(self, tp: TopicPartition) -> Assigned:
+    def __getitem__(self, tp: TopicPartition) -> PartitionState:
         found = self._assigned.get(tp)
         if found is None:
             raise NotAssigned(tp)
         return found
 
-    def named(self, tps: Iterable[TopicPartition]) -> list[Assigned]:
+    def named(self, tps: Iterable[TopicPartition]) -> list[PartitionState]:
         """Return the given partitions, or all if none is given."""
         return [self[tp] for tp in dict.fromkeys(tps)] or list(self._assigned.values())
 
-    def replace(self, ids: dict[TopicPartition, Uuid], reset_to: int | None) -> list[Assigned]:
+    def replace(self, ids: dict[TopicPartition, Uuid], reset_to: int | None) -> list[PartitionState]:
         """Assign exactly these partitions, with their topic ids, and return the removed ones.
 
         Kept partitions keep their position, unless an error stopped them or their topic was recreated.
@@ -194,11 +268,11 @@ class Positions:
             if known is not None and known.error is None and known.topic_id == topic_id:
                 self._assigned[tp] = before.pop(tp)
                 continue
-            fresh = self._assigned[tp] = Assigned(tp, topic_id)
-            fresh.move_by(reset_to)
+            fresh = self._assigned[tp] = PartitionState(tp, topic_id)
+            fresh.reset(reset_to)
         return list(before.values())
 
-    def serve_last(self, one: Assigned) -> None:
+    def move_to_end(self, one: PartitionState) -> None:
         """Move a partition that got records to the end of the fetch order."""
         if self._assigned.get(one.tp) is one:
             del self._assigned[one.tp]

@@ -7,13 +7,13 @@ cancelling a read loses nothing. A consumer has one reader, or those of streams(
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.delivery import Delivery
 from barnabas.client.consumer.errors import NoArrow
-from barnabas.client.consumer.gate import Visitor
+from barnabas.client.consumer.fetch_buffer import FetchBuffer, SplitFetchBuffer
 from barnabas.client.consumer.message import Message
+from barnabas.client.consumer.rebalance_barrier import ReaderState
 from barnabas.client.errors import Closed, RequestTimedOut
 from barnabas.client.group.errors import InCallback
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 # Default size of a table in rows or fetched bytes; tables may be slightly larger.
 TABLE_ROWS: int = 1_000_000
 TABLE_BYTES: int = 16 * 1024 * 1024
+STREAMS_MAX: Final = 1024
 
 
-class Reader(Visitor):
+class Reader(ReaderState):
     """`check` returns the consumer's core, or raises if the consumer can no longer be read."""
 
     def __init__(self, check: Callable[[], Core]) -> None:
@@ -36,12 +37,12 @@ class Reader(Visitor):
         return self
 
     async def __anext__(self) -> Message:
-        delivery = self.delivery
-        if delivery is not None and not self.slow:
-            at = delivery.at
-            ready = delivery.ready
+        buffer = self.buffer
+        if buffer is not None and not self.must_poll:
+            at = buffer.at
+            ready = buffer.ready
             if at < len(ready):
-                delivery.at = at + 1
+                buffer.at = at + 1
                 return ready[at]
         try:
             found = await self.batch(1, None)
@@ -54,22 +55,22 @@ class Reader(Visitor):
 
         Closed if the consumer is closed. The error of a partition is raised after the data before it is read.
         """
-        core = self._come_in()
+        core = self._begin_poll()
         most = core.settings.max_poll_records if max_records is None else max(1, max_records)
         found: list[Message] = []
         try:
             await self._yield_to_loop()
-            found = self._take(most)
+            found = self._take_messages(most)
             if found:
                 return found
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                     while not found:
-                        await self._wait_for_news()
-                        found = self._take(most)
+                        await self._wait_for_data()
+                        found = self._take_messages(most)
             return found
         finally:
-            core.gate.go_out(self, found)
+            core.barrier.end_poll(self, found)
 
     async def batches(self, max_records: int | None = None) -> AsyncIterator[list[Message]]:
         """Yield batch() results until the consumer is closed."""
@@ -106,70 +107,89 @@ class Reader(Visitor):
     async def _next_table(
         self, next_table: "Callable[[], pa.Table | None]", timeout_ms: float | None
     ) -> "pa.Table":
-        core = self._come_in()
+        core = self._begin_poll()
         before = core.first_unread(self)
         table = None
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 while table is None:
                     await self._yield_to_loop()
-                    self._raise_complaints()
-                    if not core.gate.closed:
+                    self._raise_pending_error()
+                    if not core.barrier.is_held:
                         table = next_table()
                     if table is None:
-                        await self._wait_for_news()
+                        await self._wait_for_data()
             return table
         except TimeoutError:
             late = RequestTimedOut("reading", "the cluster", timeout_ms or 0)
             raise late from core.cluster.last_failure
         finally:
-            core.gate.go_out(self, [] if table is None else before)
+            core.barrier.end_poll(self, [] if table is None else before)
 
     # Steps
 
-    def _buffer(self) -> Delivery:
-        assert self.delivery is not None, "the consumer is not started"
-        return self.delivery
+    def _buffer(self) -> FetchBuffer:
+        assert self.buffer is not None, "the consumer is not started"
+        return self.buffer
 
-    def _come_in(self) -> Core:
+    def _begin_poll(self) -> Core:
         core = self._check()
-        if core.gate.is_in_callback:
+        if core.barrier.is_in_callback:
             raise InCallback("reading")
-        core.gate.come_in(self)
+        core.barrier.begin_poll(self)
         return core
 
     async def _yield_to_loop(self) -> None:
         """Yield between two batches, so that fetchers and other tasks run however much is buffered."""
-        self._buffer().begin_next()
+        self._buffer().allow_next_fetch()
         await asyncio.sleep(0)
 
-    async def _wait_for_news(self) -> None:
+    async def _wait_for_data(self) -> None:
         core = self._check()
-        core.news.clear()
-        if not core.complaints:
-            await core.news.wait()
+        core.reader_wakeup.clear()
+        if not core.pending_errors:
+            await core.reader_wakeup.wait()
 
-    def _raise_complaints(self) -> Core:
+    def _raise_pending_error(self) -> Core:
         core = self._check()
-        if core.complaints:
-            raise core.complaints.popleft()
+        if core.pending_errors:
+            raise core.pending_errors.popleft()
         if core.failure is not None:
             raise core.failure
         return core
 
-    def _take(self, most: int) -> list[Message]:
-        """Take buffered messages without waiting; [] if there are none or the gate is closed."""
-        core = self._raise_complaints()
+    def _take_messages(self, most: int) -> list[Message]:
+        """Take buffered messages without waiting; [] if there are none or the barrier is closed."""
+        core = self._raise_pending_error()
         found: list[Message] = []
-        if core.gate.closed:
+        if core.barrier.is_held:
             return found
-        delivery = self._buffer()
+        buffer = self._buffer()
         while len(found) < most:
-            if delivery.at == len(delivery.ready) and not delivery.advance(
+            if buffer.at == len(buffer.ready) and not buffer.advance(
                 max(most - len(found), core.settings.max_poll_records), quiet=bool(found)
             ):
                 break
-            stop = delivery.at + most - len(found)
-            found += delivery.ready[delivery.at : stop]
-            delivery.at = min(stop, len(delivery.ready))
+            stop = buffer.at + most - len(found)
+            found += buffer.ready[buffer.at : stop]
+            buffer.at = min(stop, len(buffer.ready))
         return found
+
+
+def split(core: Core, reader: Reader, count: int, check: Callable[[], Core]) -> list[Reader]:
+    """Split a consumer's reader into `count` readers."""
+    if not 1 <= count <= STREAMS_MAX:
+        raise ValueError(f"stream count {count} is out of range (1 to {STREAMS_MAX})")
+    before = reader.buffer
+    assert before is not None, "the consumer is not started"
+    readers = [Reader(check) for _ in range(count)]
+    for each in readers:
+        each.buffer = before.new_empty()
+        each.last_activity_s = core.now_s()
+    for one in core.positions:
+        before.pause(one)
+    core.buffer = SplitFetchBuffer([each.buffer for each in readers if each.buffer is not None])
+    core.buffer.distribute(core.positions)
+    core.barrier.readers[:] = readers
+    core.reader_wakeup.set()
+    return readers

@@ -11,15 +11,15 @@ from barnabas.protocol.messages.classic_groups import JoinGroupRequest, SyncGrou
 
 
 @value
-class TakeAway:
-    """Revoke: wait for readers to poll, commit, call on_revoked, drop the partitions. Then took()."""
+class Revoke:
+    """Wait for readers to poll, commit, call on_revoked, drop `tps`. Then partitions_revoked()."""
 
     tps: frozenset[TopicPartition]
 
 
 @value
-class Give:
-    """Assign `tps`, of which `added` are new, and call on_assigned. Then gave()."""
+class Assign:
+    """Assign `tps`, of which `added` are new, and call on_assigned. Then partitions_assigned()."""
 
     tps: frozenset[TopicPartition]
     added: frozenset[TopicPartition]
@@ -33,8 +33,8 @@ class SendJoin:
 
 
 @value
-class Divide:
-    """Compute the assignment as the leader. Then divided()."""
+class ComputeAssignment:
+    """Compute the assignment as the leader. Then assignment_computed()."""
 
     assignor: str
     members: Mapping[str, Subscription]
@@ -48,14 +48,14 @@ class SendSync:
 
 
 @value
-class Resolve:
-    """Look up the names of these topic ids. Then resolved()."""
+class ResolveTopicIds:
+    """Look up the names of these topic ids. Then topic_ids_resolved()."""
 
     topic_ids: frozenset[Uuid]
 
 
 @value
-class Stay:
+class Wait:
     """Wait for the next event."""
 
 
@@ -66,4 +66,4 @@ class Fail:
     error: GroupFailed
 
 
-Effect: TypeAlias = TakeAway | Give | SendJoin | Divide | SendSync | Resolve | Stay | Fail
+Effect: TypeAlias = Revoke | Assign | SendJoin | ComputeAssignment | SendSync | ResolveTopicIds | Wait | Fail

@@ -53,6 +53,15 @@ class InCallback(ClientError):
         super().__init__(f"{what} is not possible in a rebalance callback: it would deadlock")
 
 
+class CallbackFailed(ClientError):
+    """A rebalance callback raised `__cause__`. The rebalance continued; the reader raises this once."""
+
+    def __init__(self, which: str, error: Exception) -> None:
+        super().__init__(f"{which} raised {error!r}")
+        self.which = which
+        self.__cause__ = error
+
+
 def group_failed(code: ErrorCode, *, group: str, message: str | None = None) -> GroupFailed:
     fenced = (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID)
     kind = FencedInstance if code in fenced else GroupFailed

@@ -10,24 +10,25 @@ from collections.abc import Callable, Iterable, Mapping
 from barnabas.base.ids import TopicPartition, Uuid, format_uuid
 from barnabas.base.tasks import Tasks
 from barnabas.client.consumer.core import Core
-from barnabas.client.consumer.gate import Visitor
-from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.positions import PartitionState
+from barnabas.client.consumer.rebalance_barrier import ReaderState
 from barnabas.client.deadline import Deadline, retry
 from barnabas.client.errors import Refused
-from barnabas.client.group.beginnings import Beginnings
-from barnabas.client.group.callbacks import Callbacks
 from barnabas.client.group.classic import ClassicMembership
-from barnabas.client.group.commits import Commits
+from barnabas.client.group.committed_offsets import Commits, StartPositions
 from barnabas.client.group.coordinator import Coordinator
-from barnabas.client.group.heartbeats import beat_classic, beat_modern, watch_readers
-from barnabas.client.group.leaving import send_leave
 from barnabas.client.group.modern import ConsumerMembership
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata, fetch_committed
-from barnabas.client.group.session import Session
+from barnabas.client.group.session import Callbacks, Session
+from barnabas.client.group.session_tasks import (
+    TopicWatch,
+    check_poll_interval,
+    send_classic_heartbeats,
+    send_consumer_heartbeats,
+)
 from barnabas.client.group.settings import CONSUMER
 from barnabas.client.group.subscription import NO_GENERATION
-from barnabas.client.group.topic_watch import TopicWatch
-from barnabas.client.group.topics import Wanted, re2_of
+from barnabas.client.group.topics import TopicSelection, re2_of
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Member:
         self._on_crash = on_crash
         self._coordinator = Coordinator(core.cluster, group_id)
         self._commits = Commits(core, self._coordinator, self)
-        self._beginnings = Beginnings(core, self._coordinator, lambda: self._reader)
+        self._start_positions = StartPositions(core, self._coordinator, lambda: self._reader)
         # Tasks that live as long as the consumer, and as long as the subscription.
         self._tasks = Tasks(on_crash)
         self._session_tasks = Tasks(on_crash)
@@ -52,8 +53,8 @@ class Member:
         # The ending session: the last callback may still commit for it.
         self._leaving: Session | None = None
         self._watch: TopicWatch | None = None
-        self._committing: dict[Visitor, asyncio.Task[None]] = {}
-        core.gate.on_commit_due = self._commit_soon
+        self._committing: dict[ReaderState, asyncio.Task[None]] = {}
+        core.barrier.on_commit_due = self._commit_soon
 
     def start(self) -> None:
         if self._settings.auto_commits:
@@ -74,7 +75,7 @@ class Member:
     # Subscribing
 
     @property
-    def wanted(self) -> Wanted | None:
+    def wanted(self) -> TopicSelection | None:
         return None if self._session is None else self._session.wanted
 
     @property
@@ -87,7 +88,7 @@ class Member:
             return session.wanted.names
         return session.membership.topics or frozenset(tp.topic for tp in session.membership.owned)
 
-    def subscribe(self, wanted: Wanted, callbacks: Callbacks) -> None:
+    def subscribe(self, wanted: TopicSelection, callbacks: Callbacks) -> None:
         """Join the group, or change the subscription."""
         regex = None
         if wanted.pattern is not None and self._settings.group_protocol == CONSUMER:
@@ -95,7 +96,7 @@ class Member:
         self._core.failure = None
         self._core.is_subscribed = True
         if self._session is None:
-            self._begin_session(wanted, callbacks)
+            self._start_session(wanted, callbacks)
         session = self._session
         assert session is not None
         session.wanted, session.callbacks = wanted, callbacks
@@ -108,10 +109,10 @@ class Member:
         else:
             session.membership.subscribe(session.membership.topics)
         if self._watch is not None:
-            self._watch.poke()
-        session.stir()
+            self._watch.wake()
+        session.wake()
 
-    def _begin_session(self, wanted: Wanted, callbacks: Callbacks) -> None:
+    def _start_session(self, wanted: TopicSelection, callbacks: Callbacks) -> None:
         rack = self._settings.client_rack or None
         membership: ClassicMembership | ConsumerMembership
         if self._settings.group_protocol == CONSUMER:
@@ -120,14 +121,16 @@ class Member:
         else:
             membership = ClassicMembership(self._settings, self.group_id, rack)
         session = self._session = Session(self._core, self._coordinator, membership, wanted, callbacks)
-        session.attach(self._commits, self._beginnings, self._session_tasks.start)
+        session.attach(self._commits, self._start_positions, self._session_tasks.start)
         now_s = self._core.now_s()
-        for visitor in self._core.gate.visitors:
-            visitor.seen, visitor.seen_s, visitor.expired = visitor.pulse(), now_s, False
+        for reader in self._core.barrier.readers:
+            reader.last_activity, reader.last_activity_s, reader.expired = reader.activity(), now_s, False
         self._session_tasks.start(session.run())
-        self._session_tasks.start(watch_readers(session))
+        self._session_tasks.start(check_poll_interval(session))
         is_classic = isinstance(membership, ClassicMembership)
-        self._session_tasks.start(beat_classic(session) if is_classic else beat_modern(session))
+        self._session_tasks.start(
+            send_classic_heartbeats(session) if is_classic else send_consumer_heartbeats(session)
+        )
         self._watch = TopicWatch(session)
         self._session_tasks.start(self._watch.run())
 
@@ -148,15 +151,15 @@ class Member:
             lost = session.membership.is_lost
             if self._settings.auto_commits and not lost:
                 await self._commit_rest(finished=finished)
-            await session.let_go(session.membership.owned, lost=lost)
+            await session.drop_partitions(session.membership.owned, lost=lost)
         finally:
             self._leaving = None
             self._core.replace({})
             self._core.is_subscribed, self._core.failure = False, None
-            self._core.changed()
+            self._core.wake_all()
         request = session.membership.leave(reason)
         if request is not None and not lost:
-            await send_leave(self._coordinator, request)
+            await self._coordinator.send_leave(request)
 
     # Committing
 
@@ -199,7 +202,7 @@ class Member:
 
     async def settled(self, deadline: Deadline) -> None:
         """Wait for the end of a rebalance, unless called in a callback that the rebalance waits for."""
-        if self._session is not None and not self._core.gate.is_in_callback:
+        if self._session is not None and not self._core.barrier.is_in_callback:
             await self._session.settled(deadline)
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -224,29 +227,29 @@ class Member:
         deadline = Deadline(self._settings.default_api_timeout_ms)
         return await retry(attempt, deadline=deadline, backoff=self._core.backoff, what="committed offsets")
 
-    def begin(self, fresh: list[Assigned]) -> None:
+    def start_at_committed(self, fresh: list[PartitionState]) -> None:
         """Start manually assigned partitions at the group's committed offsets, too."""
-        waiting = self._beginnings.wait_for(fresh)
+        waiting = self._start_positions.hold_back(fresh)
         if waiting:
-            self._tasks.start(self._beginnings.find(waiting))
+            self._tasks.start(self._start_positions.find(waiting))
 
     async def _commit_by_interval(self) -> None:
         while True:
             await asyncio.sleep(max(1, self._settings.auto_commit_interval_ms) / 1000)
-            self._core.gate.ask_to_commit()
+            self._core.barrier.request_commits()
 
-    def _commit_soon(self, visitor: Visitor) -> None:
-        session, before = self._session, self._committing.get(visitor)
+    def _commit_soon(self, reader: ReaderState) -> None:
+        session, before = self._session, self._committing.get(reader)
         if (session is not None and session.membership.is_lost) or (before is not None and not before.done()):
             # One commit per reader at a time; the next interval commits the rest.
             return
-        at = self._core.delivered(visitor)
+        at = self._core.delivered(reader)
         if at:
             timeout_ms = self._settings.request_timeout_ms
             work = self._commits.commit_finished(at, timeout_ms=timeout_ms)
-            self._committing[visitor] = self._tasks.start(work)
+            self._committing[reader] = self._tasks.start(work)
 
     async def _commit_rest(self, *, finished: bool) -> None:
         at = self._core.delivered() if finished else self._core.finished()
-        async with self._core.gate.calling():
+        async with self._core.barrier.calling():
             await self._commits.commit_finished(at, timeout_ms=self._settings.request_timeout_ms)

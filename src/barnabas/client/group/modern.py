@@ -1,15 +1,15 @@
 """Membership in a group of the consumer protocol (KIP-848) as a state machine. Pure: no IO, no clock.
 
 The broker computes the assignment and sends each member its target in heartbeat responses. A member revokes
-partitions outside its target, takes new ones, and acknowledges that with the next heartbeat. `todo` is the
-next effect; beat() builds the next heartbeat, which contains only changes.
+partitions outside its target, takes new ones, and acknowledges that with the next heartbeat, which contains
+only changes. session.py carries out `next_effect`.
 """
 
 from enum import Enum, auto
 from typing import Final
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.group.effects import Effect, Fail, Give, Resolve, Stay, TakeAway
+from barnabas.client.group.effects import Assign, Effect, Fail, ResolveTopicIds, Revoke, Wait
 from barnabas.client.group.errors import GroupFailed, group_failed
 from barnabas.client.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
@@ -24,7 +24,7 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 # Leave epoch of a static member that may come back.
 LEAVE_FOR_NOW_EPOCH: Final = -2
-_PASSING: Final = frozenset(
+_TRANSIENT: Final = frozenset(
     (
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -65,7 +65,7 @@ class ConsumerMembership:
         # The target is being applied; it is acknowledged as a whole.
         self._reconciling = False
         self._failure: GroupFailed | None = None
-        self._hurry = True
+        self._heartbeat_due = True
         # The state last sent to the broker; None: unknown, send everything.
         self._last_sent: ConsumerGroupHeartbeatRequest | None = None
 
@@ -91,26 +91,26 @@ class ConsumerMembership:
         return self.epoch, self.member_id
 
     @property
-    def is_hurried(self) -> bool:
+    def is_heartbeat_due(self) -> bool:
         """Whether a heartbeat should be sent without waiting for the interval."""
-        return self._hurry and self.phase in (Phase.JOINING, Phase.MEMBER)
+        return self._heartbeat_due and self.phase in (Phase.JOINING, Phase.MEMBER)
 
     @property
-    def todo(self) -> Effect:
+    def next_effect(self) -> Effect:
         match self.phase:
             case Phase.FAILED:
                 assert self._failure is not None
-                return TakeAway(self.owned) if self.owned else Fail(self._failure)
+                return Revoke(self.owned) if self.owned else Fail(self._failure)
             case Phase.LOST:
-                return TakeAway(self.owned)
+                return Revoke(self.owned)
             case Phase.JOINING:
-                return Stay()
+                return Wait()
             case Phase.MEMBER:
                 return self._reconcile()
 
     def _reconcile(self) -> Effect:
         if self._target is None or not self._reconciling:
-            return Stay()
+            return Wait()
         wanted = frozenset(
             TopicPartition(self._names[topic_id], number)
             for topic_id, number in self._target
@@ -119,9 +119,9 @@ class ConsumerMembership:
         gone, added = self.owned - wanted, wanted - self.owned
         unknown = frozenset(topic_id for topic_id, _ in self._target) - self._names.keys()
         if gone:
-            return TakeAway(gone)
+            return Revoke(gone)
         # A topic id without a known name (perhaps deleted) must not delay other topics.
-        return Resolve(unknown) if unknown and not added else Give(wanted, added)
+        return ResolveTopicIds(unknown) if unknown and not added else Assign(wanted, added)
 
     # Events
 
@@ -130,29 +130,29 @@ class ConsumerMembership:
             self._failure, self.phase = None, Phase.LOST
         if (topics, regex) != (self.topics, self.regex):
             self.topics, self.regex = topics, regex
-            self._hurry = True
+            self._heartbeat_due = True
 
-    def took(self, tps: frozenset[TopicPartition]) -> None:
+    def partitions_revoked(self, tps: frozenset[TopicPartition]) -> None:
         self.owned -= tps
         if self.phase is Phase.LOST and not self.owned:
             self.phase, self.epoch = Phase.JOINING, JOIN_EPOCH
             self._target, self._reconciling = None, False
-            self._last_sent, self._hurry = None, True
+            self._last_sent, self._heartbeat_due = None, True
 
-    def gave(self, tps: frozenset[TopicPartition]) -> None:
+    def partitions_assigned(self, tps: frozenset[TopicPartition]) -> None:
         if self.phase is Phase.MEMBER:
             self.owned = tps
             self._reconciling = self._owned_ids() != self._target
-            self._hurry = True
+            self._heartbeat_due = True
 
-    def resolved(self, names: dict[Uuid, str]) -> None:
+    def topic_ids_resolved(self, names: dict[Uuid, str]) -> None:
         self._names |= names
         self._ids |= {name: topic_id for topic_id, name in names.items()}
 
-    def hurry(self) -> None:
-        self._hurry = True
+    def request_heartbeat(self) -> None:
+        self._heartbeat_due = True
 
-    def lost_word(self) -> None:
+    def heartbeat_failed(self) -> None:
         """A heartbeat failed: send a full one next."""
         self._last_sent = None
 
@@ -165,8 +165,8 @@ class ConsumerMembership:
             self._accepted(answer)
             return False
         self._last_sent = None
-        if code in _PASSING:
-            self._hurry = True
+        if code in _TRANSIENT:
+            self._heartbeat_due = True
             return True
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             self.left()
@@ -193,10 +193,10 @@ class ConsumerMembership:
 
     # Requests
 
-    def beat(self) -> ConsumerGroupHeartbeatRequest:
+    def next_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """Build the next heartbeat, without state that the broker already knows."""
         now = self._full_heartbeat()
-        last, self._last_sent, self._hurry = self._last_sent, now, False
+        last, self._last_sent, self._heartbeat_due = self._last_sent, now, False
         if last is None:
             return now
         same = (

@@ -60,7 +60,7 @@ class GroupSettings(ClientSettings):
         "group.protocol",
         STRING,
         CLASSIC,
-        "who assigns partitions: a member (classic), or the broker (consumer, KIP-848)",
+        "side that assigns partitions: a member (classic), or the broker (consumer, KIP-848)",
         rule=one_of(CLASSIC, CONSUMER),
     )
     group_remote_assignor: str | None = setting(

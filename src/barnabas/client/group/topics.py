@@ -6,6 +6,7 @@ pattern. In a group of the consumer protocol the broker does both.
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from barnabas.base.ids import Uuid
 from barnabas.client.cluster import Cluster
@@ -14,10 +15,12 @@ from barnabas.client.group.subscription import Subscription
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
+# Kafka's limit of topic names.
+_NAME_MAX: Final = 249
 _FLAGS = {re.IGNORECASE: "i", re.DOTALL: "s", re.MULTILINE: "m"}
 
 
-class Wanted:
+class TopicSelection:
     """The user's subscription: names, or a pattern that must match the full name."""
 
     def __init__(self, names: Iterable[str], pattern: "re.Pattern[str] | None") -> None:
@@ -26,6 +29,18 @@ class Wanted:
 
     def matches(self, name: str) -> bool:
         return self.pattern is not None and self.pattern.fullmatch(name) is not None
+
+
+def subscription_of(topics: Iterable[str], pattern: "re.Pattern[str] | str | None") -> TopicSelection:
+    """Check the arguments of subscribe(); ValueError if they are invalid."""
+    names = [topics] if isinstance(topics, str) else list(topics)
+    compiled = re.compile(pattern) if isinstance(pattern, str) else pattern
+    if bool(names) == (compiled is not None):
+        raise ValueError("subscribe() takes either topic names or a pattern")
+    for name in names:
+        if not name or len(name) > _NAME_MAX:
+            raise ValueError(f"{name[:_NAME_MAX]!r} is not a valid topic name")
+    return TopicSelection(names, compiled)
 
 
 def re2_of(pattern: "re.Pattern[str]") -> str:
@@ -45,7 +60,9 @@ async def partition_counts(
     return {name: len(metadata.topics[name].partitions) for name in names if name in metadata.topics}
 
 
-async def matching_topics(cluster: Cluster, wanted: Wanted, *, exclude_internal: bool) -> frozenset[str]:
+async def matching_topics(
+    cluster: Cluster, wanted: TopicSelection, *, exclude_internal: bool
+) -> frozenset[str]:
     """Return all topics of the cluster that match the pattern. One attempt."""
     answer = await _ask(cluster, MetadataRequest(topics=None, allow_auto_topic_creation=False))
     return frozenset(

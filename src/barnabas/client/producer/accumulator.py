@@ -1,7 +1,7 @@
 """Collects records into batches by partition, size and linger, within buffer.memory. Pure.
 
-append() is the fast path for every record that needs no waiting: it creates no task and no future. When a
-batch is ready, or will be when its linger ends, `schedule` and `remind` notify the sender. node_sender.py
+append() is the fast path for every record that needs no waiting: it creates no task and no future. `schedule`
+and `schedule_at` notify the sender when a batch is ready, or will be when its linger ends. node_sender.py
 decides which batches go together in a request.
 """
 
@@ -15,20 +15,20 @@ from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.errors import RecordTooLarge
 from barnabas.client.producer.memory import BufferMemory
-from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.producer.partitioner import STICK, Choose, Hash
+from barnabas.client.producer.queues import PartitionQueue, TopicQueues
 from barnabas.client.producer.settings import ProducerSettings
 from barnabas.client.producer.stamp import record_count
-from barnabas.client.producer.topic_queues import TopicQueues
 from barnabas.records.builder import BatchBuilder
+from barnabas.records.header import HEADER_SIZE
 from barnabas.records.record import Header
 
 # Upper bounds in bytes: a record without key, value and headers (five varints and a byte), and its batch.
 RECORD_OVERHEAD: Final = 21
-BATCH_OVERHEAD: Final = 61
+BATCH_OVERHEAD: Final = HEADER_SIZE
 HEADER_OVERHEAD: Final = 10
 # Records taken before send() yields to the event loop although no batch is full.
-BREATH: Final = 500
+RECORDS_PER_YIELD: Final = 500
 
 
 class Accumulator:
@@ -41,7 +41,7 @@ class Accumulator:
         choose: Choose,
         key_hash: Hash | None,
         schedule: Callable[[PartitionQueue], None],
-        remind: Callable[[PartitionQueue, int], None],
+        schedule_at: Callable[[PartitionQueue, int], None],
         on_failure: Callable[[Batch, Exception], None] | None = None,
     ) -> None:
         self.settings = settings
@@ -50,13 +50,13 @@ class Accumulator:
         # Every batch that is neither delivered nor failed, oldest first.
         self.incomplete: OrderedDict[Batch, None] = OrderedDict()
         # Records until send() yields to the event loop.
-        self.breath = BREATH
+        self.until_yield = RECORDS_PER_YIELD
         self._clock = clock
         self._rng = rng
         self.choose = choose
         self.key_hash = key_hash
         self._schedule = schedule
-        self._remind = remind
+        self._schedule_at = schedule_at
         # Called for each failed batch before its deliveries complete.
         self._on_failure = on_failure
         self._transactional = settings.is_transactional
@@ -114,18 +114,18 @@ class Accumulator:
         timestamp_ms: int | None,
         headers: Sequence[Header],
         *,
-        granted: bool = False,
+        reserved: bool = False,
     ) -> Delivery | None:
         """Take a record. Return None if the topic or partition is unknown or memory is full.
 
-        `granted`: its memory is already reserved. If this raises, nothing was taken.
+        `reserved`: its memory is already reserved. If this raises, nothing was taken.
         """
         into = self.topics.get(topic)
         if into is None or not into.known:
             return None
         size = self.size_of(value, key, headers)
         memory = self.memory
-        if not granted and (memory.used + size > memory.limit or memory.waiters):
+        if not reserved and (memory.used + size > memory.limit or memory.waiters):
             return None
         if timestamp_ms is None:
             timestamp_ms = self._clock.now_ms()
@@ -145,9 +145,9 @@ class Accumulator:
         index = batch.count
         batch.count = index + 1
         batch.charged += size
-        if not granted:
+        if not reserved:
             memory.used += size
-        self.breath -= 1
+        self.until_yield -= 1
         return Delivery(batch, index, timestamp_ms)
 
     def _append_to_new(
@@ -165,7 +165,7 @@ class Accumulator:
             moved = into.stick(self._rng, adaptive=self._adaptive)
             if moved != partition:
                 if partition >= 0:
-                    self._fill(into.queues[partition])
+                    self._close_batch(into.queues[partition])
                 open_there = into.queues[moved].open
                 if open_there is not None:
                     assert open_there.builder is not None, "an open batch has a builder"
@@ -182,9 +182,9 @@ class Accumulator:
         builder.append(timestamp_ms, key, value, headers)
         # Nothing below raises: the record is taken.
         queue = into.queues[partition]
-        self._fill(queue)
+        self._close_batch(queue)
         batch = Batch(queue, builder=builder)
-        self._enter(batch)
+        self._add_batch(batch)
         queue.open = batch
         batch.ready_ms = batch.created_ms + (0 if self.memory.waiters else self.settings.linger_ms)
         into.used = True
@@ -192,19 +192,19 @@ class Accumulator:
             into.stuck_to(batch)
         if len(queue.batches) == 1:
             if batch.ready_ms > batch.created_ms:
-                self._remind(queue, batch.ready_ms)
+                self._schedule_at(queue, batch.ready_ms)
             else:
                 self._schedule(queue)
-        self.breath = 0
+        self.until_yield = 0
         return batch
 
-    def _fill(self, queue: PartitionQueue) -> None:
+    def _close_batch(self, queue: PartitionQueue) -> None:
         """Close the open batch and schedule it."""
         if queue.open is not None:
             queue.open = None
             self._schedule(queue)
 
-    def _enter(self, batch: Batch) -> None:
+    def _add_batch(self, batch: Batch) -> None:
         batch.created_ms = self._clock.monotonic_ms()
         batch.queue.batches.append(batch)
         self.incomplete[batch] = None
@@ -213,11 +213,11 @@ class Accumulator:
         """Take an encoded batch whose memory is already reserved."""
         batch = Batch(queue, data=data)
         batch.count, batch.charged = record_count(data), len(data)
-        self._fill(queue)
-        self._enter(batch)
+        self._close_batch(queue)
+        self._add_batch(batch)
         self.topics[queue.tp.topic].used = True
         self._schedule(queue)
-        self.breath = 0
+        self.until_yield = 0
         return batch
 
     def refuse_larger(self, size: int) -> None:
@@ -231,7 +231,7 @@ class Accumulator:
         """Schedule all open batches: a flush was called, or a sender waits for memory."""
         for batch in self.incomplete:
             if batch is batch.queue.open:
-                self._fill(batch.queue)
+                self._close_batch(batch.queue)
 
     def expired(self, now_ms: int) -> list[Batch]:
         """Return the batches older than delivery.timeout.ms."""

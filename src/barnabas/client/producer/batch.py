@@ -1,4 +1,4 @@
-"""A batch from its first record to its outcome. Pure.
+"""A batch from its first record to its outcome, and its parts if it has to be split. Pure.
 
 The accumulator appends records. Deliveries read their outcome from the batch, or from its parts if the broker
 found it too large and it was split.
@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.client.producer.stamp import Identity, stamped
 from barnabas.records.builder import BatchBuilder
+from barnabas.records.codecs import MAX_DECOMPRESSED
+from barnabas.records.decode import decode_batch
+from barnabas.records.header import HEADER_SIZE, Codec
+from barnabas.records.record import Record
 
 if TYPE_CHECKING:
-    from barnabas.client.producer.partition_queue import PartitionQueue
+    from barnabas.client.producer.queues import PartitionQueue
 
 NO_OFFSET: Final = -1
 NO_TIME: Final = -1
@@ -42,11 +46,11 @@ class Batch:
         "not_before_ms",
         "parked",
         "parts",
-        "place",
         "queue",
         "ready_ms",
         "record_errors",
         "released",
+        "send_order",
         "sequence",
     )
 
@@ -65,7 +69,7 @@ class Batch:
         self.ready_ms = 0
         self.not_before_ms = 0
         # Its position in the send order, compared as a tuple; empty before it is first sent.
-        self.place: tuple[int, ...] = ()
+        self.send_order: tuple[int, ...] = ()
         # Producer id, epoch and sequence; None and -1 until they are assigned.
         self.identity: Identity | None = None
         self.sequence = -1
@@ -188,3 +192,39 @@ def unfinished_part(batch: Batch) -> Batch | None:
         if found is not None:
             return found
     return None
+
+
+def split_batch(
+    batch: Batch, *, batch_size: int, codec: Codec, level: int | None, transactional: bool = False
+) -> list[Batch]:
+    """Split into two or more batches of at most batch.size and half the uncompressed size."""
+    assert batch.count > 1, "a batch of one record cannot be split"
+    assert batch.data is not None, "only a sent batch is split"
+    records = decode_batch(batch.data)
+    (whole,) = _filled(records, MAX_DECOMPRESSED, Codec.NONE, None, transactional)
+    limit = min(batch_size, HEADER_SIZE + (whole.size - HEADER_SIZE) // 2)
+    return [_part(batch, builder) for builder in _filled(records, limit, codec, level, transactional)]
+
+
+def _filled(
+    records: list[Record], limit: int, codec: Codec, level: int | None, transactional: bool
+) -> list[BatchBuilder]:
+    builders: list[BatchBuilder] = []
+    for record in records:
+        if not builders or not builders[-1].append(
+            record.timestamp, record.key, record.value, record.headers
+        ):
+            builders.append(
+                BatchBuilder(max_bytes=limit, codec=codec, level=level, transactional=transactional)
+            )
+            builders[-1].append(record.timestamp, record.key, record.value, record.headers)
+    return builders
+
+
+def _part(batch: Batch, builder: BatchBuilder) -> Batch:
+    part = Batch(batch.queue, data=builder.build())
+    part.count = builder.count
+    part.attempts = batch.attempts
+    part.maybe_written = batch.maybe_written
+    part.last_error = batch.last_error
+    return part

@@ -28,7 +28,7 @@ class IdentityKeeper:
         backoff: Backoff,
         *,
         on_new: Callable[[], None],
-        on_trouble: Callable[[ClientError], bool],
+        on_error: Callable[[ClientError], bool],
     ) -> None:
         self.current: Identity | None = None
         self._cluster = cluster
@@ -36,7 +36,7 @@ class IdentityKeeper:
         self._backoff = backoff
         self._on_new = on_new
         # Called when a request failed. Returns False if no batch waits for the id any more.
-        self._on_trouble = on_trouble
+        self._on_error = on_error
         self._asking = False
 
     def want(self, instead_of: Identity | None) -> None:
@@ -54,7 +54,7 @@ class IdentityKeeper:
                     break
                 except ClientError as error:
                     failures += 1
-                    if not self._on_trouble(error) or not is_retriable(error):
+                    if not self._on_error(error) or not is_retriable(error):
                         return
                 await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
         finally:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, NotKafka, UnsupportedByBroker
-from barnabas.client.producer.alarm import Alarm
 from barnabas.client.producer.batch import Batch
-from barnabas.client.producer.partition_queue import PartitionQueue
-from barnabas.client.producer.transaction_verdicts import V1_UNTIL
+from barnabas.client.producer.queues import PartitionQueue
+from barnabas.client.producer.transaction_state import V1_UNTIL
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.produce import (
@@ -37,22 +36,22 @@ class NodeSender:
         self._sender = sender
         self._settings = sender.settings
         self._on_crash = on_crash
-        self._alarm = Alarm()
+        self._wakeup = Wakeup()
         # Served round-robin: a queue that was served is appended again.
         self._ready: dict[PartitionQueue, None] = {}
         self._in_flight = 0
         self._in_flight_max = self._settings.max_in_flight_requests_per_connection
         self._one_at_a_time = self._in_flight_max == 1
         # The connection of requests without a response (acks=0).
-        self._unanswered_connection: Connection | None = None
+        self._unacknowledged_connection: Connection | None = None
 
     def add(self, queue: PartitionQueue) -> None:
         self._ready[queue] = None
-        self._alarm.call()
+        self._wakeup.set()
 
     async def run(self) -> None:
         while True:
-            await self._alarm.sleep()
+            await self._wakeup.wait()
             while self._ready and self._in_flight < self._in_flight_max:
                 try:
                     connection = await self._sender.cluster.connection(self.node)
@@ -69,22 +68,22 @@ class NodeSender:
         cluster = self._sender.cluster
         ready, self._ready = self._ready, {}
         for queue in ready:
-            queue.trouble = error
+            queue.last_error = error
             led = cluster.known_leader(queue.tp)
             if led is not None and led[0] == self.node:
                 cluster.forget_leader(queue.tp, led[1])
             self._sender.reroute(queue)
 
-    async def heard(self) -> None:
+    async def confirm_unacknowledged(self) -> None:
         """Wait until the broker has read all acks=0 requests, by sending a request that has a response."""
-        if self._unanswered_connection is None:
+        if self._unacknowledged_connection is None:
             return
         timeout_ms = self._settings.request_timeout_ms
         # If the connection breaks, requests in flight are lost; with acks=0 that is not reported.
         with suppress(ClientError, TimeoutError):
             # The timeout of ask() covers the response only; throttling may delay the request.
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._unanswered_connection.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
+                await self._unacknowledged_connection.ask(MetadataRequest(topics=[]), timeout_ms=timeout_ms)
 
     # Selecting batches
 
@@ -117,7 +116,7 @@ class NodeSender:
         batch = queue.take(now_ms, identity, one_at_a_time=self._one_at_a_time)
         ready_ms = queue.ready_at()
         if ready_ms is not None and ready_ms > now_ms:
-            self._sender.remind(queue, ready_ms)
+            self._sender.schedule_at(queue, ready_ms)
         elif batch is not None and ready_ms is not None:
             self._sender.schedule(queue)
         elif batch is None and queue.needs_identity:
@@ -134,18 +133,18 @@ class NodeSender:
             request = self._request(batches, version, names)
             if self._settings.acks_number == 0:
                 connection.tell(request, version=version)
-                self._unanswered_connection = connection
+                self._unacknowledged_connection = connection
                 for batch in batches:
-                    self._sender.outcomes.told(batch)
+                    self._sender.outcomes.sent_without_acks(batch)
                 return
             answer = connection.send(request, timeout_ms=self._settings.request_timeout_ms, version=version)
         except ClientError as error:
             for batch in batches:
-                self._sender.outcomes.unanswered(batch, error, sent=False)
+                self._sender.outcomes.response_lost(batch, error, sent=False)
             return
         self._in_flight += 1
-        self._sender.posted()
-        answer.add_done_callback(partial(self._answered, batches, names, connection.address))
+        self._sender.request_sent()
+        answer.add_done_callback(partial(self._on_response, batches, names, connection.address))
 
     def _version(self, connection: Connection, batches: list[Batch]) -> int:
         version = connection.version_of(ApiKey.PRODUCE)
@@ -186,11 +185,11 @@ class NodeSender:
 
     # Responses
 
-    def _answered(
+    def _on_response(
         self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: asyncio.Future[Any]
     ) -> None:
         self._in_flight -= 1
-        self._alarm.call()
+        self._wakeup.set()
         try:
             error = answer.exception()
             if error is None:
@@ -198,13 +197,13 @@ class NodeSender:
             elif isinstance(error, ClientError):
                 for batch in batches:
                     if batch.in_flight:
-                        self._sender.outcomes.unanswered(batch, error)
+                        self._sender.outcomes.response_lost(batch, error)
             else:
                 raise error
         except Exception as crash:
             self._on_crash(crash)
         finally:
-            self._sender.answered()
+            self._sender.request_ended()
 
     def _resolve(
         self, batches: list[Batch], names: dict[Uuid, str], address: str, answer: ProduceResponse
@@ -221,6 +220,42 @@ class NodeSender:
                 continue
             if row is None:
                 missing = NotKafka(address, f"PRODUCE response has no entry for {batch.queue.tp}")
-                self._sender.outcomes.unanswered(batch, missing)
+                self._sender.outcomes.response_lost(batch, missing)
             else:
-                self._sender.outcomes.answered(batch, row, answer.node_endpoints)
+                self._sender.outcomes.response_received(batch, row, answer.node_endpoints)
+
+
+class Wakeup:
+    """Lets one task wait for set() or a timeout, cheaper than asyncio.Event with asyncio.timeout.
+
+    If set() is called while the task runs, its next wait() returns at once.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, timeout_ms: float | None = None) -> None:
+        """Wait until set() or the timeout."""
+        if not self._is_set and (timeout_ms is None or timeout_ms > 0):
+            loop = asyncio.get_running_loop()
+            assert self._waiter is None, "a second task waits"
+            self._waiter = waiter = loop.create_future()
+            timer = None if timeout_ms is None else loop.call_later(timeout_ms / 1000, _wake, waiter)
+            try:
+                await waiter
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
+        self._is_set = False
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -30,7 +30,7 @@ class Numbering:
 
     __slots__ = (
         "_acked_next",
-        "_acked_place",
+        "_acked_send_order",
         "_identity",
         "_is_known",
         "_is_spent",
@@ -49,7 +49,7 @@ class Numbering:
         self._is_known = False
         # The sequence that the broker expects after the last acknowledged batch.
         self._acked_next = 0
-        self._acked_place: tuple[int, ...] = ()
+        self._acked_send_order: tuple[int, ...] = ()
         # A numbered batch failed: its sequences may be missing in the log.
         self._may_have_gap = False
         # No new batch may use this producer id.
@@ -99,8 +99,8 @@ class Numbering:
         proved = [each for each in self.tracked[:at] if each.parked and each.maybe_written]
         self.tracked = [each for each in self.tracked if each is not batch and each not in proved]
         self._is_known = True
-        if batch.place > self._acked_place:
-            self._acked_place = batch.place
+        if batch.send_order > self._acked_send_order:
+            self._acked_send_order = batch.send_order
             self._acked_next = batch.next_sequence
         return proved
 

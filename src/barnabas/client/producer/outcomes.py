@@ -11,16 +11,15 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff
 from barnabas.client.errors import ClientError, Refused, UnknownTopic, UnsupportedByBroker, refused
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.batch import Batch, split_batch
 from barnabas.client.producer.errors import DeliveryInDoubt, DeliveryTimedOut
-from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.queues import PartitionQueue
 from barnabas.client.producer.settings import ProducerSettings
-from barnabas.client.producer.split import split_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.produce import PartitionProduceResponse
 
 # Retry delay while the previous transaction completes, usually a moment after the EndTxn response.
-SOON_MS: Final = 20
+CONCURRENT_TRANSACTIONS_RETRY_MS: Final = 20
 # The broker is missing earlier batches, or no longer knows the producer.
 _OUT_OF_ORDER: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 # With these codes, this attempt certainly wrote nothing. Others may come after the append,
@@ -70,24 +69,26 @@ class Outcomes:
         self._backoff = backoff
         self._schedule = schedule
 
-    # Answers
+    # Responses
 
-    def told(self, batch: Batch) -> None:
+    def sent_without_acks(self, batch: Batch) -> None:
         """Complete a batch sent with acks=0: there is no response."""
         batch.queue.returned(batch)
         self._accumulator.finish(batch)
 
-    def answered(self, batch: Batch, row: PartitionProduceResponse, endpoints: Iterable[Any]) -> None:
+    def response_received(
+        self, batch: Batch, row: PartitionProduceResponse, endpoints: Iterable[Any]
+    ) -> None:
         queue = batch.queue
         queue.returned(batch)
         code = ErrorCode.of(row.error_code)
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._written(batch, row)
         else:
-            self._refused(batch, code, row, endpoints)
+            self._rejected(batch, code, row, endpoints)
         self.settle(queue)
 
-    def unanswered(self, batch: Batch, error: ClientError, *, sent: bool = True) -> None:
+    def response_lost(self, batch: Batch, error: ClientError, *, sent: bool = True) -> None:
         """Handle a lost connection or a timeout: unless it was never `sent`, the batch may be in the log."""
         queue = batch.queue
         queue.returned(batch)
@@ -97,9 +98,9 @@ class Outcomes:
             self._cluster.forget_leader(queue.tp, led[1])
         if isinstance(error, UnsupportedByBroker) and not batch.maybe_written:
             # Waiting does not upgrade a broker. (Java also fails such a batch at once.)
-            self._end(batch, error)
+            self._fail(batch, error)
         else:
-            self._again(batch, error)
+            self._retry(batch, error)
         self.settle(queue)
 
     def _written(self, batch: Batch, row: PartitionProduceResponse) -> None:
@@ -117,7 +118,7 @@ class Outcomes:
         batch.append_time_ms = row.log_append_time_ms
         self._accumulator.finish(batch)
 
-    def _refused(
+    def _rejected(
         self, batch: Batch, code: ErrorCode, row: PartitionProduceResponse, endpoints: Iterable[Any]
     ) -> None:
         queue = batch.queue
@@ -129,10 +130,10 @@ class Outcomes:
         elif code in _OUT_OF_ORDER and queue.numbering is not None:
             self._out_of_order(batch, error)
         elif code.retriable:
-            self._again(batch, error, at_once=hinted)
+            self._retry(batch, error, at_once=hinted)
         else:
             batch.record_errors = None if batch.maybe_written else _record_errors(batch, row)
-            self._end(batch, error)
+            self._fail(batch, error)
 
     def _refresh_leader(
         self, queue: PartitionQueue, row: PartitionProduceResponse, endpoints: Iterable[Any]
@@ -165,7 +166,7 @@ class Outcomes:
         numbering = batch.queue.numbering
         assert numbering is not None, "only numbered batches are out of order"
         if batch.done or not numbering.refused_order(batch):
-            self._again(batch, error)
+            self._retry(batch, error)
         else:
             batch.last_error = error
             # It need not wait if it is sent under new numbers.
@@ -173,18 +174,18 @@ class Outcomes:
 
     # Retry or failure
 
-    def _again(self, batch: Batch, error: ClientError, *, at_once: bool = False) -> None:
+    def _retry(self, batch: Batch, error: ClientError, *, at_once: bool = False) -> None:
         if batch.done or batch.attempts > self._settings.retries:
-            self._end(batch, error)
+            self._fail(batch, error)
             return
         batch.last_error = error
         wait_ms = 0.0 if at_once else self._backoff.wait_ms(batch.attempts)
         if isinstance(error, Refused) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            wait_ms = min(wait_ms, SOON_MS)
+            wait_ms = min(wait_ms, CONCURRENT_TRANSACTIONS_RETRY_MS)
         batch.not_before_ms = self._clock.monotonic_ms() + int(wait_ms)
         batch.queue.put_back(batch)
 
-    def _end(self, batch: Batch, error: ClientError) -> None:
+    def _fail(self, batch: Batch, error: ClientError) -> None:
         """Fail a batch that is neither in flight nor in its queue."""
         if batch.queue.numbering is not None:
             batch.queue.numbering.dropped(batch)
@@ -211,7 +212,7 @@ class Outcomes:
     def _expiry(self, batch: Batch) -> ClientError:
         queue = batch.queue
         topic = self._accumulator.topics.get(queue.tp.topic)
-        last = batch.last_error or queue.trouble
+        last = batch.last_error or queue.last_error
         timeout_ms = self._settings.delivery_timeout_ms
         gone = topic is not None and (not topic.known or queue.tp.partition >= topic.count)
         if gone or isinstance(last, UnknownTopic):

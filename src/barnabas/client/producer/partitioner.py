@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final, TypeAlias
 
-from barnabas.client.partitioning.crc import consistent_partition
-from barnabas.client.partitioning.fnv1a import fnv1a_partition
-from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import BadPartition
+from barnabas.client.producer.key_hashes import consistent_partition, fnv1a_partition, murmur2_partition
 from barnabas.client.producer.settings import CUSTOM, PartitionerFunction, ProducerSettings
 
 # In place of a partition: the current sticky partition.

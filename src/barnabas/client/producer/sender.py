@@ -7,28 +7,29 @@ waits for a response or for a producer id is scheduled when that arrives.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from barnabas.base.ids import TopicPartition
 from barnabas.base.tasks import Tasks
 from barnabas.client.cluster import Cluster
 from barnabas.client.deadline import Backoff, Deadline
-from barnabas.client.errors import ClientError, is_retriable, refused
+from barnabas.client.errors import ClientError, UnknownTopic, is_retriable, refused
 from barnabas.client.metadata import Metadata, TopicMetadata
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.alarm import Alarm
 from barnabas.client.producer.batch import Batch
+from barnabas.client.producer.delivery import finished
 from barnabas.client.producer.identity import IdentityKeeper
-from barnabas.client.producer.node_sender import NodeSender
+from barnabas.client.producer.node_sender import NodeSender, Wakeup
 from barnabas.client.producer.outcomes import Outcomes
-from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.producer.partitioner import chooser_of
+from barnabas.client.producer.queues import PartitionQueue, TopicQueues
 from barnabas.client.producer.settings import PartitionerFunction, ProducerSettings
-from barnabas.client.producer.topic_queues import TopicQueues
 
 if TYPE_CHECKING:
-    from barnabas.client.producer.transactions import Transactions
+    from barnabas.client.producer.transaction_manager import TransactionManager
 
 
 class Sender:
@@ -39,7 +40,7 @@ class Sender:
         partitioner: PartitionerFunction | None,
         *,
         on_crash: Callable[[BaseException], None],
-        on_gate: Callable[[bool], None],
+        on_transaction: Callable[[bool], None],
     ) -> None:
         self.cluster = cluster
         self.settings = settings
@@ -53,7 +54,7 @@ class Sender:
             choose=choose,
             key_hash=key_hash,
             schedule=self.schedule,
-            remind=self.remind,
+            schedule_at=self.schedule_at,
             on_failure=self._batch_failed if settings.is_transactional else None,
         )
         backoff = Backoff(first_ms=settings.retry_backoff_ms, max_ms=settings.retry_backoff_max_ms, rng=rng)
@@ -68,34 +69,33 @@ class Sender:
         self._tasks = Tasks(on_crash)
         self._on_crash = on_crash
         self._backoff = backoff
-        self.transactions = self._new_transactions(on_gate) if settings.is_transactional else None
-        self.identity: IdentityKeeper | Transactions = self.transactions or IdentityKeeper(
-            cluster, self._tasks, backoff, on_new=self._new_identity, on_trouble=self._no_identity
+        self.transactions = self._new_transactions(on_transaction) if settings.is_transactional else None
+        self.identity: IdentityKeeper | TransactionManager = self.transactions or IdentityKeeper(
+            cluster, self._tasks, backoff, on_new=self._identity_ready, on_error=self._identity_failed
         )
-        # Requests in flight.
-        self._unanswered = 0
-        self._answered: asyncio.Event = asyncio.Event()
-        self._alarm = Alarm()
+        self._requests_in_flight = 0
+        self._all_ended = asyncio.Event()
+        self._wakeup = Wakeup()
         self._ready: list[PartitionQueue] = []
         self._leaderless: dict[PartitionQueue, None] = {}
-        self._finding = False
+        self._is_finding_leaders = False
         # Topics that try_send() has requested metadata for.
-        self._looked_up: set[str] = set()
+        self._topic_lookups: set[str] = set()
         self._nodes: dict[int, NodeSender] = {}
         # Time, a tie-breaker for equal times, the queue to schedule.
         self._timers: list[tuple[int, int, PartitionQueue]] = []
         self._timer_numbers = count()
-        self._seen: Metadata | None = None
+        self._applied_metadata: Metadata | None = None
 
-    def _new_transactions(self, on_gate: Callable[[bool], None]) -> "Transactions":
+    def _new_transactions(self, on_transaction: Callable[[bool], None]) -> "TransactionManager":
         # Imported late: most producers have no transactions.
-        from barnabas.client.producer.transactions import Transactions
+        from barnabas.client.producer.transaction_manager import TransactionManager
 
-        return Transactions(self.cluster, self.settings, self, on_gate)
+        return TransactionManager(self.cluster, self.settings, self, on_transaction)
 
     def start(self) -> None:
-        self._tasks.start(self._keep_time())
-        self._tasks.start(self._keep_interest())
+        self._tasks.start(self._run_timers())
+        self._tasks.start(self._keep_topics_in_use())
 
     async def close(self) -> None:
         """Stop all tasks. Batches stay as they are."""
@@ -103,30 +103,45 @@ class Sender:
         if self.transactions is not None:
             await self.transactions.close()
 
-    def run_beside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def start_task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Start a task that is cancelled by close()."""
         return self._tasks.start(work)
 
-    async def heard(self) -> None:
+    async def flush(self) -> None:
+        """Send all queued batches at once, and wait until each is delivered or has failed."""
+        self.accumulator.close_open()
+        for batch in list(self.accumulator.incomplete):
+            await finished(batch)
+
+    async def confirm_unacknowledged(self) -> None:
         """Wait until brokers have read all acks=0 requests."""
         for node in list(self._nodes.values()):
-            await node.heard()
+            await node.confirm_unacknowledged()
+
+    def fail_all(self, error: Callable[[], Exception]) -> None:
+        """Fail all batches and all waiting calls: the producer has ended."""
+        self.accumulator.topics.clear()
+        self.accumulator.memory.refuse_waiters(error)
+        for batch in list(self.accumulator.incomplete):
+            if batch.in_flight:
+                batch.queue.returned(batch)
+            self.accumulator.finish(batch, error())
 
     # Requests in flight
 
-    def posted(self) -> None:
-        self._unanswered += 1
+    def request_sent(self) -> None:
+        self._requests_in_flight += 1
 
-    def answered(self) -> None:
-        self._unanswered -= 1
-        if not self._unanswered:
-            self._answered.set()
+    def request_ended(self) -> None:
+        self._requests_in_flight -= 1
+        if not self._requests_in_flight:
+            self._all_ended.set()
 
-    async def all_answered(self) -> None:
+    async def wait_for_responses(self) -> None:
         """Wait until no request is in flight, at most request.timeout.ms."""
-        while self._unanswered:
-            self._answered.clear()
-            await self._answered.wait()
+        while self._requests_in_flight:
+            self._all_ended.clear()
+            await self._all_ended.wait()
 
     def _batch_failed(self, batch: Batch, error: Exception) -> None:
         assert self.transactions is not None, "only transactional producers register this"
@@ -137,31 +152,31 @@ class Sender:
     def schedule(self, queue: PartitionQueue) -> None:
         if not queue.scheduled:
             queue.scheduled = True
-            if queue.home is not None:
-                queue.home.add(queue)
+            if queue.node_sender is not None:
+                queue.node_sender.add(queue)
             else:
                 self._ready.append(queue)
-                self._alarm.call()
+                self._wakeup.set()
 
     def reroute(self, queue: PartitionQueue) -> None:
         """Find the leader of a queue again."""
-        queue.home = None
+        queue.node_sender = None
         queue.scheduled = False
         if queue.batches:
             self.schedule(queue)
 
-    def remind(self, queue: PartitionQueue, at_ms: int) -> None:
+    def schedule_at(self, queue: PartitionQueue, at_ms: int) -> None:
         """Schedule the queue at this time."""
         if queue.timer_ms is not None and queue.timer_ms <= at_ms:
             return
         queue.timer_ms = at_ms
         heappush(self._timers, (at_ms, next(self._timer_numbers), queue))
         if self._timers[0][2] is queue:
-            self._alarm.call()
+            self._wakeup.set()
 
     # Time
 
-    async def _keep_time(self) -> None:
+    async def _run_timers(self) -> None:
         while True:
             now_ms = self.clock.monotonic_ms()
             self.take_metadata()
@@ -171,7 +186,7 @@ class Sender:
                 if not batch.done:
                     self.outcomes.expire(batch)
             self._route()
-            await self._alarm.sleep(self._wait_ms())
+            await self._wakeup.wait(self._wait_ms())
 
     def _wait_ms(self) -> float | None:
         times = [self._timers[0][0]] if self._timers else []
@@ -193,7 +208,7 @@ class Sender:
 
     # Topics and leaders
 
-    async def _keep_interest(self) -> None:
+    async def _keep_topics_in_use(self) -> None:
         """Keep topics in use from being dropped as idle: append() does not touch the cluster's metadata."""
         while True:
             await asyncio.sleep(self.settings.metadata_max_idle_ms / 2000)
@@ -207,9 +222,9 @@ class Sender:
     def take_metadata(self) -> None:
         """Apply new metadata to the topics in use."""
         metadata = self.cluster.metadata
-        if metadata is self._seen:
+        if metadata is self._applied_metadata:
             return
-        self._seen = metadata
+        self._applied_metadata = metadata
         for topic in self.accumulator.topics.values():
             self.take_topic(topic, metadata.topics.get(topic.name))
 
@@ -221,10 +236,36 @@ class Sender:
                     queue.numbering.restart()
                     self.outcomes.settle(queue)
 
+    async def wait_for_topic(self, name: str, partition: int | None, deadline: Deadline) -> TopicQueues:
+        """Wait until the topic and the partition are known; UnknownTopic at the deadline."""
+        if partition is not None and partition < 0:
+            raise ValueError(f"partition {partition} is negative")
+        failures = 0
+        while True:
+            known = await self.cluster.topic(name, deadline, create=True)
+            into = self.accumulator.topic(name)
+            self.take_metadata()
+            if not into.known:
+                self.take_topic(into, known)
+            if partition is None or partition < into.count:
+                return into
+            failures += 1
+            wait_ms = self._backoff.wait_ms(failures)
+            if wait_ms >= deadline.remaining_ms:
+                raise UnknownTopic(
+                    about=f"partition {TopicPartition(name, partition)}",
+                    message=f"the topic has {into.count} partitions",
+                )
+            await asyncio.sleep(wait_ms / 1000)
+            with suppress(ClientError, TimeoutError):
+                # Ignore a failed refresh: the next round tries again or raises at the deadline.
+                async with asyncio.timeout_at(deadline.at):
+                    await self.cluster.refresh([name])
+
     def look_up_soon(self, topic: str) -> None:
         """Look up a topic in the background, for try_send()."""
-        if topic not in self._looked_up:
-            self._looked_up.add(topic)
+        if topic not in self._topic_lookups:
+            self._topic_lookups.add(topic)
             self._tasks.start(self._look_up_topic(topic))
 
     async def _look_up_topic(self, topic: str) -> None:
@@ -235,7 +276,7 @@ class Sender:
             # The next try_send() starts another lookup.
             pass
         finally:
-            self._looked_up.discard(topic)
+            self._topic_lookups.discard(topic)
 
     def _route(self) -> None:
         ready, self._ready = self._ready, []
@@ -244,10 +285,10 @@ class Sender:
             if led is None:
                 self._leaderless[queue] = None
             else:
-                queue.home = self._node(led[0])
-                queue.home.add(queue)
-        if self._leaderless and not self._finding:
-            self._finding = True
+                queue.node_sender = self._node(led[0])
+                queue.node_sender.add(queue)
+        if self._leaderless and not self._is_finding_leaders:
+            self._is_finding_leaders = True
             self._tasks.start(self._find_leaders())
 
     def _node(self, node: int) -> NodeSender:
@@ -261,27 +302,27 @@ class Sender:
         """Refresh metadata until each queue has a leader or is empty."""
         failures = 0
         while self._leaderless:
-            trouble: ClientError | None = None
+            failure: ClientError | None = None
             try:
                 await self.cluster.refresh({queue.tp.topic for queue in self._leaderless})
             except ClientError as error:
-                trouble = error
+                failure = error
             self.take_metadata()
             waiting, self._leaderless = self._leaderless, {}
             for queue in waiting:
-                self._look_up(queue, trouble)
+                self._apply_leader_lookup(queue, failure)
             if self._leaderless:
                 failures += 1
                 await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
-        self._finding = False
+        self._is_finding_leaders = False
 
-    def _look_up(self, queue: PartitionQueue, trouble: ClientError | None) -> None:
+    def _apply_leader_lookup(self, queue: PartitionQueue, failure: ClientError | None) -> None:
         code = self.cluster.metadata.errors.get(queue.tp.topic)
         if code is not None:
-            trouble = refused(code, about=f"topic {queue.tp.topic}")
-            if not is_retriable(trouble):
-                self._fail_all(list(queue.batches), trouble)
-        queue.trouble = trouble or queue.trouble
+            failure = refused(code, about=f"topic {queue.tp.topic}")
+            if not is_retriable(failure):
+                self._fail_batches(list(queue.batches), failure)
+        queue.last_error = failure or queue.last_error
         if self.cluster.known_leader(queue.tp) is not None or not queue.batches:
             self.reroute(queue)
         else:
@@ -289,27 +330,27 @@ class Sender:
 
     # The producer id
 
-    def _new_identity(self) -> None:
+    def _identity_ready(self) -> None:
         for topic in self.accumulator.topics.values():
             for queue in topic.queues:
                 if queue.needs_identity and queue.batches:
                     queue.needs_identity = False
                     self.schedule(queue)
 
-    def _no_identity(self, error: ClientError) -> bool:
+    def _identity_failed(self, error: ClientError) -> bool:
         """Fail the waiting batches if the error is final. Return whether any batch still waits."""
         waiting = False
         for topic in self.accumulator.topics.values():
             for queue in topic.queues:
                 if queue.needs_identity and queue.batches:
-                    queue.trouble = error
+                    queue.last_error = error
                     if is_retriable(error):
                         waiting = True
                     else:
-                        self._fail_all([batch for batch in queue.batches if not batch.numbered], error)
+                        self._fail_batches([batch for batch in queue.batches if not batch.numbered], error)
         return waiting
 
-    def _fail_all(self, batches: list[Batch], error: Exception) -> None:
+    def _fail_batches(self, batches: list[Batch], error: Exception) -> None:
         for batch in batches:
             if not batch.done:
                 self.outcomes.fail(batch, error)

@@ -4,24 +4,23 @@ A batch may be encoded before its numbers are known, and it may get new ones onc
 not written under the old ones.
 """
 
-from struct import Struct
 from typing import Final, NamedTuple
 
 from barnabas.base.crc32c import crc32c
 from barnabas.records.header import (
     ATTRIBUTES_AT,
     COUNT_AT,
+    CRC,
     CRC_AT,
     HEADER_SIZE,
+    INT32,
+    INT64,
     MAX_TIMESTAMP_AT,
+    PRODUCER,
     PRODUCER_ID_AT,
 )
 
 FROM_0: Final = bytes(8)
-_NUMBERS: Final = Struct(">qhi")
-_CRC: Final = Struct(">I")
-_COUNT: Final = Struct(">i")
-_TIME: Final = Struct(">q")
 
 
 class Identity(NamedTuple):
@@ -35,9 +34,9 @@ def stamped(data: bytes, identity: Identity, sequence: int) -> bytes:
     """Return the batch with these numbers, base offset 0 and the matching CRC."""
     head = bytearray(data[:HEADER_SIZE])
     head[: len(FROM_0)] = FROM_0
-    _NUMBERS.pack_into(head, PRODUCER_ID_AT, identity.producer_id, identity.epoch, sequence)
+    PRODUCER.pack_into(head, PRODUCER_ID_AT, identity.producer_id, identity.epoch, sequence)
     records = memoryview(data)[HEADER_SIZE:]
-    _CRC.pack_into(head, CRC_AT, crc32c(records, crc32c(head[ATTRIBUTES_AT:])))
+    CRC.pack_into(head, CRC_AT, crc32c(records, crc32c(head[ATTRIBUTES_AT:])))
     return b"".join((head, records))
 
 
@@ -48,11 +47,11 @@ def from_0(data: bytes) -> bytes:
 
 def record_count(data: bytes) -> int:
     """Return the record count of an encoded batch."""
-    count: int = _COUNT.unpack_from(data, COUNT_AT)[0]
+    count: int = INT32.unpack_from(data, COUNT_AT)[0]
     return count
 
 
 def max_timestamp(data: bytes) -> int:
     """Return the max timestamp of an encoded batch."""
-    latest: int = _TIME.unpack_from(data, MAX_TIMESTAMP_AT)[0]
+    latest: int = INT64.unpack_from(data, MAX_TIMESTAMP_AT)[0]
     return latest

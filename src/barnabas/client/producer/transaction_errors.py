@@ -1,4 +1,6 @@
-"""Errors of transactions. Each has a `remedy` that says how to continue.
+"""Errors of transactions, and the consequence of each error code of the coordinator. Pure.
+
+Each error has a `remedy` that says how to continue:
 
 ABORT        the transaction can no longer be committed: abort it and begin again
 BEGIN_AGAIN  the transaction was aborted, and nothing of it is visible: begin again
@@ -6,6 +8,10 @@ ASK_AGAIN    the outcome is unknown: repeat the same call, which is safe
 GIVE_UP      the producer can no longer be used: close it
 
 The categories follow KIP-1050. The producer itself retries transient errors.
+
+A Verdict is the consequence of an error code for the transaction. Retriable codes are not handled here: the
+request is repeated until the deadline. A code in no set means that the transaction must be aborted; if the
+producer is unusable, the abort fails. For EndTxn such a code means that the outcome is unknown.
 """
 
 from enum import Enum
@@ -13,9 +19,43 @@ from typing import ClassVar, Final
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import ClientError
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
+from barnabas.protocol.error_codes import ErrorCode
 
 _DOUBT: Final = "; the outcome of the last transaction is unknown"
+
+
+FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_FORGOTTEN: Final = frozenset({ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.UNKNOWN_PRODUCER_ID})
+# A repeated commit that had succeeded returns NONE. INVALID_TXN_STATE: aborted after its timeout.
+_NOT_COMMITTED: Final = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE})
+_BROKEN: Final = frozenset(
+    {
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    }
+)
+# The group does not know this member or generation: another member may own its partitions.
+NOT_THE_MEMBER: Final = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+    }
+)
+# Codes for a producer whose transaction was ended by the coordinator or another process.
+TRANSACTION_ENDED: Final = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    }
+)
 
 
 class Remedy(Enum):
@@ -231,3 +271,47 @@ class OffsetsInDoubt(ClientError):
     def __init__(self, group_id: str) -> None:
         super().__init__(f"it is unknown whether the transaction contains the offsets of group {group_id}")
         self.group_id = group_id
+
+
+class Verdict(Enum):
+    ABORT = "the transaction can only be aborted"
+    FORGOTTEN = "the coordinator no longer knows the producer: there is nothing to abort"
+    FENCED = "another producer uses the id"
+    BROKEN = "the producer is unusable"
+    # Only for EndTxn.
+    DONE = "there is nothing to abort"
+    UNKNOWN = "the outcome is unknown"
+
+
+def verdict_within(code: ErrorCode, *, is_v2: bool) -> Verdict:
+    """For requests that add to a transaction, and for Produce."""
+    if code in FENCED:
+        # A transaction that timed out has the same code. In version 2 EndTxn tells the two apart, and the
+        # producer can continue; in version 1 it cannot.
+        return Verdict.ABORT if is_v2 else Verdict.FENCED
+    if code in _FORGOTTEN:
+        return Verdict.FORGOTTEN
+    if code in _BROKEN:
+        return Verdict.BROKEN
+    return Verdict.ABORT
+
+
+def verdict_without_coordinator(code: ErrorCode) -> Verdict:
+    """For EndTxn if FindCoordinator failed."""
+    return Verdict.BROKEN if code in _BROKEN else Verdict.UNKNOWN
+
+
+def verdict_of_end(code: ErrorCode, *, commit: bool, is_sure: bool) -> Verdict:
+    """For EndTxn. `is_sure`: the coordinator has confirmed that the transaction exists."""
+    if code in FENCED:
+        return Verdict.FENCED
+    if code in _FORGOTTEN:
+        return Verdict.FORGOTTEN
+    if code is ErrorCode.INVALID_TXN_STATE and not commit and not is_sure:
+        # The request that would have begun the transaction never reached the coordinator.
+        return Verdict.DONE
+    if commit and code in _NOT_COMMITTED:
+        return Verdict.ABORT
+    if code in _BROKEN or code is ErrorCode.INVALID_TXN_STATE:
+        return Verdict.BROKEN
+    return Verdict.UNKNOWN

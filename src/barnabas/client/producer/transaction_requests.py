@@ -1,6 +1,6 @@
 """Requests of a transactional producer to the transaction and group coordinators: one attempt each.
 
-An error code is raised as Refused; transactions.py decides about retries and consequences.
+An error code is raised as Refused; transaction_manager.py decides about retries and consequences.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,16 +9,15 @@ from typing import Any, Final
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
-from barnabas.client.errors import BrokerUnavailable, ClientError, Refused, UnsupportedByBroker, refused
+from barnabas.client.errors import Refused, UnsupportedByBroker, refused
 from barnabas.client.group.coordinator import Coordinator
 from barnabas.client.group.offsets import Committer, OffsetAndMetadata
 from barnabas.client.group.subscription import by_topic
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.stamp import Identity
-from barnabas.client.producer.transaction_verdicts import ADD_PARTITIONS_UNTIL, V1_UNTIL
+from barnabas.client.producer.transaction import NOTHING_PREPARED, PreparedTransaction
+from barnabas.client.producer.transaction_state import V1_UNTIL
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -30,13 +29,13 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 
-_TRANSACTIONS: Final = 1
-_SEVERAL_FROM: Final = 4
 _NO_IDENTITY: Final = Identity(-1, -1)
 # First InitProducerId version that carries the current producer id and epoch.
-_WHO_FROM: Final = 3
+_IDENTITY_FROM: Final = 3
 # First InitProducerId version with two-phase commit. (KIP-939)
 _TWO_PHASE_FROM: Final = 6
+# Last AddPartitionsToTxn version for clients; later ones are for brokers.
+_ADD_PARTITIONS_UNTIL: Final = 3
 
 
 class NoCoordinator(Refused):
@@ -46,36 +45,14 @@ class NoCoordinator(Refused):
 class TransactionCoordinator(Coordinator):
     """The coordinator of a transactional id; looked up like that of a group."""
 
-    async def _ask_around(self) -> int:
-        key = self._group_id
-        connection = await self._cluster.any_connection()
-        version = connection.version_of(ApiKey.FIND_COORDINATOR)
-        request = (
-            FindCoordinatorRequest(key_type=_TRANSACTIONS, coordinator_keys=[key])
-            if version >= _SEVERAL_FROM
-            else FindCoordinatorRequest(key_type=_TRANSACTIONS, key=key)
-        )
-        timeout_ms = self._cluster.settings.request_timeout_ms
-        answer = await connection.ask(request, timeout_ms=timeout_ms, version=version)
-        entry = next(iter(answer.coordinators), None) if version >= _SEVERAL_FROM else answer
-        if entry is None:
-            raise BrokerUnavailable(
-                [connection.address], f"its response has no entry for transactional.id {key}"
-            )
-        if entry.error_code != ErrorCode.NONE:
-            raise NoCoordinator(ErrorCode.of(entry.error_code), about=f"transactional.id {key}")
-        if entry.node_id not in self._cluster.metadata.nodes:
-            await self._cluster.refresh([])
-        self._node = int(entry.node_id)
-        return self._node
+    key_type = 1
+    key_noun = "transactional.id"
 
-    async def connection(self) -> Connection:
-        node = await self._find()
-        try:
-            return await self._cluster.connection(node)
-        except ClientError as error:
-            self._forget(node, error)
-            raise
+    def _lookup_error(self, code: int, about: str, message: str | None) -> Refused:
+        return NoCoordinator(ErrorCode.of(code), about=about)
+
+    def _found(self, node: int) -> None:
+        self._node = node
 
 
 class TransactionRequests:
@@ -104,17 +81,19 @@ class TransactionRequests:
         """Whether the cluster has version 2 of transactions, according to the coordinator's ApiVersions."""
         return _speaks_v2(await self._coordinator.connection())
 
-    async def init(self, was: Identity | None, *, keep: bool = False) -> tuple[Identity, PreparedTransaction]:
-        """Get a producer id for this transactional id, or the next epoch if it `was` initialized before.
+    async def init(
+        self, previous: Identity | None, *, keep_prepared: bool = False
+    ) -> tuple[Identity, PreparedTransaction]:
+        """Get a producer id for this transactional id, or the next epoch of the `previous` one.
 
-        Also return the prepared transaction of this id, if there is one and `keep` is set.
+        Also return the prepared transaction of this id, if there is one and `keep_prepared` is set.
         """
         connection = await self._coordinator.connection()
         if self._two_phase:
             _check_two_phase(connection)
-        if connection.version_of(ApiKey.INIT_PRODUCER_ID) < _WHO_FROM:
-            was = None
-        producer_id, epoch = was or _NO_IDENTITY
+        if connection.version_of(ApiKey.INIT_PRODUCER_ID) < _IDENTITY_FROM:
+            previous = None
+        producer_id, epoch = previous or _NO_IDENTITY
         # If the coordinator moves to an older broker in between, encoding fails, because a field that the
         # older version lacks is not left out silently.
         answer = await self._coordinator.ask(
@@ -124,10 +103,10 @@ class TransactionRequests:
                 producer_id=producer_id,
                 producer_epoch=epoch,
                 enable2_pc=self._two_phase,
-                keep_prepared_txn=keep,
+                keep_prepared_txn=keep_prepared,
             )
         )
-        if keep and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        if keep_prepared and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             raise _lacks(connection, "the broker cannot keep prepared transactions (Kafka 4.3 cannot either)")
         with_what = (
             "transaction.two.phase.commit.enable (the broker must enable it, too)"
@@ -135,12 +114,12 @@ class TransactionRequests:
             else f"transaction.timeout.ms={self._timeout_ms}"
         )
         self._check(answer.error_code, f"transactional.id {self._id} with {with_what}")
-        kept = (
+        prepared = (
             PreparedTransaction(answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch)
-            if keep
+            if keep_prepared
             else NOTHING_PREPARED
         )
-        return Identity(answer.producer_id, answer.producer_epoch), kept
+        return Identity(answer.producer_id, answer.producer_epoch), prepared
 
     async def add_partitions(self, identity: Identity, tps: Collection[TopicPartition]) -> None:
         """All of them or none."""
@@ -153,7 +132,7 @@ class TransactionRequests:
                 for topic, numbers in by_topic(tps).items()
             ],
         )
-        answer = await self._coordinator.ask(request, newest=ADD_PARTITIONS_UNTIL)
+        answer = await self._coordinator.ask(request, newest=_ADD_PARTITIONS_UNTIL)
         codes = {
             TopicPartition(topic.name, row.partition_index): row.partition_error_code
             for topic in answer.results_by_topic_v3_and_below

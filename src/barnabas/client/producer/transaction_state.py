@@ -18,10 +18,10 @@ from enum import Enum
 from typing import Final
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.producer.handed_over import OpenTransaction
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.stamp import Identity
+from barnabas.client.producer.transaction import NOTHING_PREPARED, OpenTransaction, PreparedTransaction
 from barnabas.client.producer.transaction_errors import (
+    TRANSACTION_ENDED,
     MustAbort,
     NoTransaction,
     ProducerFenced,
@@ -29,17 +29,10 @@ from barnabas.client.producer.transaction_errors import (
     TransactionOpen,
     TransactionTimedOut,
 )
-from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
 
-# Codes for a producer whose transaction was ended by the coordinator or another process.
-SAYS_ENDED: Final = frozenset(
-    {
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.INVALID_TXN_STATE,
-        ErrorCode.TRANSACTION_ABORTABLE,
-    }
-)
+# Last versions of these requests that use version 1 of transactions; later ones use version 2.
+V1_UNTIL: Final = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}
 
 
 class Phase(Enum):
@@ -84,8 +77,8 @@ class TransactionState:
         self.in_doubt = False
         # Set until the prepared transaction has ended.
         self.prepared = NOTHING_PREPARED
-        self.trouble: MustAbort | None = None
-        self.broken: TransactionError | None = None
+        self.abort_reason: MustAbort | None = None
+        self.fatal_error: TransactionError | None = None
         self._opened_ms = 0
 
     # Checks
@@ -96,7 +89,7 @@ class TransactionState:
         return self.phase in _UNENDED
 
     @property
-    def sends(self) -> bool:
+    def may_send(self) -> bool:
         """Whether batches may go to brokers."""
         return self.phase in (Phase.OPEN, Phase.FLUSHING)
 
@@ -107,16 +100,16 @@ class TransactionState:
 
     def check(self, what: str) -> None:
         """Raise unless records and offsets can be added now."""
-        self.check_unbroken()
+        self.check_usable()
         if self.phase is Phase.MUST_ABORT:
-            assert self.trouble is not None, "MUST_ABORT has a reason"
-            raise self.trouble.with_traceback(None)
+            assert self.abort_reason is not None, "MUST_ABORT has a reason"
+            raise self.abort_reason.with_traceback(None)
         if self.phase is not Phase.OPEN:
             raise NoTransaction(what, self.phase.value)
 
-    def check_unbroken(self) -> None:
-        if self.broken is not None:
-            raise self.broken.with_traceback(None)
+    def check_usable(self) -> None:
+        if self.fatal_error is not None:
+            raise self.fatal_error.with_traceback(None)
 
     # Transitions
 
@@ -130,7 +123,7 @@ class TransactionState:
         self.identity = identity
         self._is_used = False
 
-    def keep(self, prepared: PreparedTransaction, now_ms: int) -> None:
+    def adopt_prepared(self, prepared: PreparedTransaction, now_ms: int) -> None:
         """Take over a transaction that another producer of this id prepared."""
         # Only version 2 of transactions has prepared transactions.
         self.begin(now_ms, is_v2=True)
@@ -139,7 +132,7 @@ class TransactionState:
         self.phase = Phase.PREPARED
 
     def begin(self, now_ms: int, *, is_v2: bool) -> None:
-        self.check_unbroken()
+        self.check_usable()
         if self.phase is not Phase.READY:
             raise TransactionOpen(self.id)
         self.phase = Phase.OPEN
@@ -191,7 +184,7 @@ class TransactionState:
 
     def decides_commit(self, stored: PreparedTransaction) -> bool:
         """Whether the prepared transaction equals `stored`. The same call may be repeated."""
-        self.check_unbroken()
+        self.check_usable()
         commit = stored == self.prepared
         begun = Phase.COMMITTING if commit else Phase.ABORTING
         if self.phase is not Phase.PREPARED and not (self.prepared and self.phase is begun):
@@ -203,7 +196,7 @@ class TransactionState:
         self.phase = Phase.COMMITTING
 
     def abort(self) -> None:
-        self.check_unbroken()
+        self.check_usable()
         if self.phase is Phase.ABORTING:
             return
         if not self.is_unended and self.phase is not Phase.PREPARED:
@@ -216,7 +209,7 @@ class TransactionState:
         if identity is not None:
             self._take(identity)
             self.needs_epoch = False
-        self.trouble = None
+        self.abort_reason = None
         self.prepared = NOTHING_PREPARED
         self.phase = Phase.NEW if self.needs_epoch or self.is_forgotten else Phase.READY
 
@@ -226,17 +219,17 @@ class TransactionState:
         self, because: BaseException, now_ms: int, *, tp: TopicPartition | None = None, records: int = 0
     ) -> MustAbort:
         """Require an abort. Only the first reason is kept: later ones follow from it."""
-        if self.trouble is None:
+        if self.abort_reason is None:
             open_ms = now_ms - self._opened_ms
-            if open_ms >= self.timeout_ms and getattr(because, "code", None) in SAYS_ENDED:
-                self.trouble = TransactionTimedOut(
+            if open_ms >= self.timeout_ms and getattr(because, "code", None) in TRANSACTION_ENDED:
+                self.abort_reason = TransactionTimedOut(
                     self.id, because, open_ms=open_ms, timeout_ms=self.timeout_ms, tp=tp, records=records
                 )
             else:
-                self.trouble = MustAbort(self.id, because, tp=tp, records=records)
+                self.abort_reason = MustAbort(self.id, because, tp=tp, records=records)
         if self.phase in (Phase.OPEN, Phase.FLUSHING, Phase.COMMITTING):
             self.phase = Phase.MUST_ABORT
-        return self.trouble
+        return self.abort_reason
 
     def fence(self, now_ms: int) -> ProducerFenced:
         error = ProducerFenced(
@@ -245,10 +238,10 @@ class TransactionState:
             timeout_ms=self.timeout_ms,
             in_doubt=self.may_be_committed,
         )
-        self.break_down(error)
+        self.fail(error)
         return error
 
-    def break_down(self, error: TransactionError) -> None:
+    def fail(self, error: TransactionError) -> None:
         self.phase = Phase.BROKEN
-        if self.broken is None:
-            self.broken = error
+        if self.fatal_error is None:
+            self.fatal_error = error

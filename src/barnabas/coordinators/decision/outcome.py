@@ -1,10 +1,30 @@
-"""The outcome of a request or a timer: records to write, and responses to send when they are committed."""
+"""The outcome of a request or a timer: records to write, and replies to send when they are committed.
 
+The core creates outcomes and refers to requests by their ReplyTo. The host of the shard writes the records
+and gives the replies.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol, final
 
 from mypy_extensions import mypyc_attr
 
+from barnabas.base.errors import BarnabasError
+from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.stored.framing import encode_key, encode_value
+
+_NOT_YET: Final = object()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Refused(BarnabasError):
+    """Raised by guards before any state has changed. Each API converts it to its own response."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
 
 
 @mypyc_attr(acyclic=True)
@@ -91,9 +111,66 @@ class EndMarker(NamedTuple):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReplyTo:
-    """An opaque reference to a pending request. The core keeps it until it has a response for it."""
+    """A pending request. The core only keeps it until it has a response; the host calls the methods."""
 
     __slots__ = ()
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it has been answered."""
+        raise NotImplementedError
+
+    def give(self, answer: object) -> None:
+        """Deliver the answer."""
+        raise NotImplementedError
+
+    def refuse(self, code: ErrorCode) -> None:
+        """Deliver an error instead of an answer."""
+        raise NotImplementedError
+
+
+class PendingReply(ReplyTo):
+    """Answered once. Most answers come before the handler returns; later ones call `then`."""
+
+    __slots__ = ("_then", "answer")
+
+    def __init__(self) -> None:
+        self._then: Callable[[object], None] | None = None
+        self.answer: object = _NOT_YET
+
+    @property
+    def is_given(self) -> bool:
+        return self.answer is not _NOT_YET
+
+    def give(self, answer: object) -> None:
+        assert self.answer is _NOT_YET, "already answered"
+        self.answer = answer
+        if self._then is not None:
+            self._then(answer)
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.give(self.refusal(code))
+
+    @abstractmethod
+    def refusal(self, code: ErrorCode) -> object:
+        """The error response for a code."""
+
+    def then_call(self, then: Callable[[object], None]) -> None:
+        assert self.answer is _NOT_YET, "already answered"
+        self._then = then
+
+
+class Reply(PendingReply):
+    """A PendingReply whose error response is built by a function."""
+
+    __slots__ = ("_refusal",)
+
+    def __init__(self, refusal: Callable[[ErrorCode], object]) -> None:
+        super().__init__()
+        self._refusal = refusal
+
+    def refusal(self, code: ErrorCode) -> object:
+        return self._refusal(code)
 
 
 class Outcome:

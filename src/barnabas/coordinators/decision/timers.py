@@ -26,7 +26,8 @@ class Timers:
         self._queued: dict[TimerKey, int] = {}
         # Cached result of next_ms(), which every request calls.
         self._first_ms: int | None = None
-        self._is_first_known = True
+        # False after a change that next_ms() has not seen.
+        self.is_first_known = True
 
     def __contains__(self, key: TimerKey) -> bool:
         return key in self._at
@@ -50,7 +51,7 @@ class Timers:
     def due(self, now_ms: int, keys_max: int = _MANY) -> list[TimerKey]:
         """Remove and return the expired keys, earliest first, at most `keys_max`."""
         found: list[TimerKey] = []
-        self._is_first_known = False
+        self.is_first_known = False
         while self._heap and self._heap[0][0] <= now_ms and len(found) < keys_max:
             queued_ms, key = heappop(self._heap)
             if self._queued.get(key) != queued_ms:
@@ -69,15 +70,15 @@ class Timers:
 
     def next_ms(self) -> int | None:
         """A lower bound of the next deadline; None without timers."""
-        if not self._is_first_known:
+        if not self.is_first_known:
             while self._heap and self._queued.get(self._heap[0][1]) != self._heap[0][0]:
                 heappop(self._heap)
             self._first_ms = self._heap[0][0] if self._heap else None
-            self._is_first_known = True
+            self.is_first_known = True
         return self._first_ms
 
     def _push(self, key: TimerKey, at_ms: int) -> None:
-        self._is_first_known = False
+        self.is_first_known = False
         self._queued[key] = at_ms
         heappush(self._heap, (at_ms, key))
         if len(self._heap) > _SMALL + _SLACK * len(self._at):

@@ -18,15 +18,14 @@ from barnabas.coordinators.decision.outcome import (
     StoredRecord,
 )
 from barnabas.coordinators.decision.timers import TimerKey
-from barnabas.coordinators.group.applying import Applying
 from barnabas.coordinators.group.classic.group import ClassicGroup
 from barnabas.coordinators.group.classic.groups import ClassicGroups
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.groups import ConsumerGroups
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CLASSIC, CONSUMER, Ground, Group
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import CLASSIC, CONSUMER, Group, GroupError
 from barnabas.coordinators.group.offsets.offsets import Offsets
-from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
+from barnabas.coordinators.group.offsets.txn_commits import decide_end
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -49,7 +48,7 @@ from barnabas.protocol.messages.group_offsets import (
 )
 from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 from barnabas.protocol.stored.framing import CONSUMER_OFFSETS, UnknownRecord
-from barnabas.protocol.stored.offsets import GroupMetadataKey
+from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +59,8 @@ _CLASSIC_TIMERS: Final = ("classic-session", "classic-join", "classic-sync")
 # From this version of DescribeGroups on an unknown group is an error. (KIP-1043)
 _NOT_FOUND_FROM: Final = 6
 _DEAD: Final = "Dead"
+# Sum of a group's topics and members and a request's topics above which a decision may take milliseconds.
+LARGE_GROUP: Final = 200
 
 
 class GroupShard:
@@ -68,57 +69,57 @@ class GroupShard:
     Handlers call `offsets` directly for commits.
     """
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground: Final = ground
-        self.timers: Final = ground.timers
-        self.classic: Final = ClassicGroups(ground)
-        self.consumer: Final = ConsumerGroups(ground, self.classic)
+    def __init__(self, context: ShardContext) -> None:
+        self.context: Final = context
+        self.timers: Final = context.timers
+        self.classic: Final = ClassicGroups(context)
+        self.consumer: Final = ConsumerGroups(context, self.classic)
         self.assigning: Final = self.consumer.assigning
-        self.offsets: Final = Offsets(ground, self.classic.new)
-        self._others: Final = _OtherRecords(self.classic, self.consumer, self.offsets)
-        # (record) -> None: apply a record of an Outcome. Bound directly, because an extra call is measurable
-        # here.
-        self.apply: Final = Applying(self.offsets, self._others.apply).apply
+        self._group_records: Final = _GroupRecords(context, self.classic, self.consumer)
+        self.offsets: Final = Offsets(context, self.classic.new, self._group_records.apply)
+        # (record) -> None: apply a record of an Outcome. Bound to the offsets, because most records are
+        # commits, and an extra call is measurable here.
+        self.apply: Final = self.offsets.apply
 
     def __len__(self) -> int:
         """The number of groups."""
-        return len(self.ground.groups)
+        return len(self.context.groups)
 
     # The classic protocol
 
     def join(self, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
-            return self.classic.join(request, caller, to, now)
+            return self.classic.joins.join(request, caller, to, now)
         if not group.is_empty:
-            return self.consumer.join(group, request, caller, to, now)
+            return self.consumer.classic_members.join(group, request, caller, to, now)
         # The first classic member that joins an empty consumer group turns it into a classic one.
         outcome = Outcome()
         outcome.records += group.tombstones()
-        del self.ground.groups[group.id]
-        outcome.add(self.classic.join(request, caller, to, now))
-        if request.group_id not in self.ground.groups:
+        del self.context.groups[group.id]
+        outcome.add(self.classic.joins.join(request, caller, to, now))
+        if request.group_id not in self.context.groups:
             # The join was refused: restore the group.
-            self.ground.groups[group.id] = group
+            self.context.groups[group.id] = group
             outcome.records.clear()
         return outcome
 
     def sync(self, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.sync(group, request, caller, to, now)
+            return self.consumer.classic_members.sync(group, request, caller, to, now)
         return self.classic.sync(request, caller, to, now)
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.classic_heartbeat(group, request, caller, to, now)
+            return self.consumer.classic_members.heartbeat(group, request, to, now)
         return self.classic.heartbeat(request, caller, to, now)
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now) -> Outcome:
-        group = self.ground.groups.get(request.group_id)
+        group = self.context.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.leave(group, request, caller, to, now)
+            return self.consumer.classic_members.leave(group, request, caller, to, now)
         return self.classic.leave(request, caller, to, now)
 
     # The consumer protocol
@@ -126,7 +127,16 @@ class GroupShard:
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome:
-        return self.consumer.heartbeat(request, caller, to, now)
+        return self.consumer.heartbeats.heartbeat(request, caller, to, now)
+
+    def takes_long(self, group_id: str, topics: int, *, is_change: bool) -> bool:
+        """Whether a request that names this many topics may recompute a large group."""
+        group = self.context.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return topics > LARGE_GROUP
+        if topics + len(group.subscriptions) + len(group.members) <= LARGE_GROUP:
+            return False
+        return is_change or not group.is_fresh or group.assignment_epoch < group.epoch
 
     # Offsets
 
@@ -153,7 +163,7 @@ class GroupShard:
 
         Yields None for each other group. Iterates over a snapshot of the groups.
         """
-        for group in list(self.ground.groups.values()):
+        for group in list(self.context.groups.values()):
             if (states and group.state.lower() not in states) or (kinds and group.kind not in kinds):
                 yield None
                 continue
@@ -165,7 +175,7 @@ class GroupShard:
             )
 
     def describe_classic(self, group_id: str, version: int) -> DescribedGroup:
-        group = self.ground.groups.get(group_id)
+        group = self.context.groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return self.classic.describe(group)
         described = DescribedGroup(
@@ -177,7 +187,7 @@ class GroupShard:
         return described
 
     def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
-        group = self.ground.groups.get(group_id)
+        group = self.context.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return self.consumer.describe(group)
         return DescribedConsumerGroup(
@@ -207,7 +217,7 @@ class GroupShard:
         return outcome
 
     def _delete(self, group_id: str, outcome: Outcome) -> None:
-        group = self.ground.groups.get(group_id)
+        group = self.context.groups.get(group_id)
         if group is None:
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
@@ -226,18 +236,18 @@ class GroupShard:
             self._expire_offsets_later(now)
             return outcome
         if key[0] in _CLASSIC_TIMERS:
-            return self.classic.expire(key, now)
-        return self.consumer.expire(key, now)
+            return self.classic.rebalances.expire(key, now)
+        return self.consumer.removal.expire(key, now)
 
     def _expire_offsets_later(self, now: Now) -> None:
-        interval_ms = self.ground.settings.offsets_retention_check_interval_ms
+        interval_ms = self.context.settings.offsets_retention_check_interval_ms
         if self.offsets.has_more_to_expire:
             interval_ms = min(interval_ms, _PAUSE_MS)
-        self.ground.timers.set(_OFFSETS_TIMER, now.tick_ms + interval_ms)
+        self.context.timers.set(_OFFSETS_TIMER, now.tick_ms + interval_ms)
 
     def take_image(self, image: MetadataImage, *, changed: Set[str], deleted: Set[str]) -> Outcome:
         """Take a new image. `changed` are the created and altered topics, `deleted` the deleted ones."""
-        self.ground.image = image
+        self.context.image = image
         self.consumer.topics_changed(changed | deleted)
         # A topic that was deleted and recreated starts without offsets.
         return self.offsets.topics_deleted(deleted) if deleted else Outcome()
@@ -260,7 +270,7 @@ class GroupShard:
                 # Written by a later release; it stays in the log for that release.
                 logger.warning("record skipped error=%s", unknown)
                 continue
-            self._others.apply_stored(key, value)
+            self._group_records.apply_stored(key, value)
 
     def loaded(self, now: Now) -> Outcome:
         """All batches have been replayed: start sessions and timers."""
@@ -272,8 +282,32 @@ class GroupShard:
 
     def durable(self) -> tuple[object, object]:
         """The state that the records describe, as a comparable value."""
-        groups = {group_id: _durable(group) for group_id, group in self.ground.groups.items()}
-        return {one: told for one, told in groups.items() if told is not None}, self.offsets.durable()
+        groups = {group_id: _durable(group) for group_id, group in self.context.groups.items()}
+        stored = {group_id: state for group_id, state in groups.items() if state is not None}
+        return stored, self.offsets.durable()
+
+
+class _GroupRecords:
+    """Applies the records of groups. Not a part of the shard, which would then be a reference cycle."""
+
+    def __init__(self, context: ShardContext, classic: ClassicGroups, consumer: ConsumerGroups) -> None:
+        self._context = context
+        self._classic = classic
+        self._consumer = consumer
+
+    def apply(self, record: Record) -> None:
+        # Checked here: compiled code does not recognize interpreted subclasses of StoredRecord.
+        assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
+        self.apply_stored(record.key, record.value)
+
+    def apply_stored(self, key: object, value: object | None) -> None:
+        if not isinstance(key, GroupMetadataKey):
+            self._consumer.replay.apply(key, value)
+            return
+        assert value is None or isinstance(value, GroupMetadataValue)
+        group = self._context.groups.get(key.group)
+        if not isinstance(group, ClassicGroup) or not group.apply(value):
+            self._classic.restore(key.group, value)
 
 
 def _durable(group: Group) -> object:
@@ -296,27 +330,3 @@ def groups_of(
     wanted_kinds = frozenset(kind.lower() for kind in kinds)
     for shard in shards:
         yield from shard.list(wanted_states, wanted_kinds)
-
-
-class _OtherRecords:
-    """Applies all records except plain commits."""
-
-    def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups, offsets: Offsets) -> None:
-        self._classic = classic
-        self._consumer = consumer
-        self._offsets = offsets
-
-    def apply(self, record: Record) -> None:
-        if isinstance(record, PendingOffset):
-            self._offsets.pend(record.producer_id, (record.offset,))
-        elif isinstance(record, TransactionEnd):
-            self._offsets.end_transaction(record.producer_id, commit=record.commit)
-        else:
-            assert isinstance(record, StoredRecord), f"unexpected record: {record!r}"
-            self.apply_stored(record.key, record.value)
-
-    def apply_stored(self, key: object, value: object | None) -> None:
-        if isinstance(key, GroupMetadataKey):
-            self._classic.apply(key, value)  # type: ignore[arg-type]
-        else:
-            self._consumer.apply(key, value)

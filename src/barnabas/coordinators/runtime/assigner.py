@@ -45,6 +45,6 @@ class Assigner:
             self.computed += 1
             # The shard may have been closed during the computation.
             if host.state is State.ACTIVE:
-                host.do_for_nobody(lambda now: assigning.finish(job, targets, now))
+                host.run(lambda now: assigning.finish(job, targets, now))
         # Requests that came during the computation are dropped: later heartbeats repeat them.
         assigning.wanted.pop(group_id, None)

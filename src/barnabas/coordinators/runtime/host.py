@@ -11,16 +11,14 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, Generic, cast
+from typing import Final, Generic
 
 from barnabas.base.clock import Clock
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, ReplyTo
 from barnabas.coordinators.decision.timers import TimerKey
 from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, LedPartition, RefusedByLog
-from barnabas.coordinators.runtime.reply import Waiting
 from barnabas.coordinators.runtime.writing import (
-    Gathered,
+    OutcomeBatch,
     TooLarge,
     batches,
     marker_batch,
@@ -33,13 +31,13 @@ logger = logging.getLogger(__name__)
 
 # After this many single writes, batching is tried for one loop iteration; the interval doubles while no
 # second outcome arrives in the same iteration.
-TRIED_AFTER_MIN: Final = 8
-TRIED_AFTER_MAX: Final = 64
+BATCHING_TRIED_AFTER_MIN: Final = 8
+BATCHING_TRIED_AFTER_MAX: Final = 64
 # Limits of timers that expire in one loop iteration, by number and by time. The rest expire in a later
 # iteration.
-RING_AT_ONCE_MAX: Final = 256
+TIMERS_AT_ONCE_MAX: Final = 256
 # Answers given in one loop iteration. The rest are given in later iterations.
-GIVEN_AT_ONCE_MAX: Final = 500
+ANSWERS_AT_ONCE_MAX: Final = 500
 _FIRE_MS_MAX: Final = 5
 _FIRE_TOGETHER: Final = 8
 
@@ -50,9 +48,7 @@ class State(Enum):
     LOST = "lost"
 
 
-_LOADING: Final = State.LOADING
 _ACTIVE: Final = State.ACTIVE
-_LOST: Final = State.LOST
 
 
 class ShardHost(Generic[AnyShard]):
@@ -77,19 +73,20 @@ class ShardHost(Generic[AnyShard]):
         self._tick_ms = clock.monotonic_ms
         self._commit_timeout_ms = commit_timeout_ms
         self._on_lost = on_lost
-        self._gathers = False
-        self._tried_after = self._until_tried = TRIED_AFTER_MIN
+        self._is_batching = False
+        self._tried_after = self._until_tried = BATCHING_TRIED_AFTER_MIN
         # The batch of this loop iteration, and the answers to give when it is committed.
-        self._unwritten: Gathered | None = None
+        self._batch: OutcomeBatch | None = None
         self._unanswered: list[tuple[ReplyTo, object]] = []
         self._turn_end: asyncio.Handle | None = None
         # Answers that wait until the log is committed up to an offset: (offset, deadline, answers).
         self._pending: deque[tuple[int, int, list[tuple[ReplyTo, object]]]] = deque()
-        # Answers beyond GIVEN_AT_ONCE_MAX, given in later loop iterations.
+        # Answers beyond ANSWERS_AT_ONCE_MAX, given in later loop iterations.
         self._to_give: deque[tuple[ReplyTo, object]] = deque()
         self._giving: asyncio.Handle | None = None
         self._wakeup: asyncio.TimerHandle | None = None
         self._wakeup_ms = 0
+        partition.on_committed = self.committed
 
     def now(self) -> Now:
         return Now(self._now_ms(), self._tick_ms())
@@ -98,52 +95,49 @@ class ShardHost(Generic[AnyShard]):
         """Start serving: the log has been replayed."""
         assert self.state is State.LOADING
         self.state = State.ACTIVE
-        self.do_for_nobody(self.shard.loaded)
+        self.run(self.shard.loaded)
 
     # Decisions
 
-    def check(self) -> None:
-        """Refused unless the shard is active."""
-        if self.state is _ACTIVE:
-            return
-        if self.state is _LOADING:
-            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.partition.name} is still loading")
-        if self.state is _LOST:
-            raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.partition.name} is not active on this broker")
-
-    def do(self, act: Callable[[Now], Outcome]) -> None:
-        """Let the core decide and carry out its outcome. A bug loses the shard and is raised."""
+    def ask(self, act: Callable[[AnyShard, ReplyTo, Now], Outcome], to: ReplyTo) -> Outcome:
+        """Let the core decide a request and carry out its outcome. A bug loses the shard and is raised."""
         now = self.now()
         try:
-            outcome = act(now)
+            outcome = act(self.shard, to, now)
         except Exception:
-            self.stumbled()
+            self.lose_after_bug()
             raise
         self.carry_out(outcome, now)
+        return outcome
 
     def carry_out(self, outcome: Outcome, now: Now) -> None:
         """Write, apply and answer an outcome. A bug loses the shard and is raised."""
         try:
             self._carry_out(outcome, now)
         except Exception:
-            self.stumbled(outcome)
+            self.lose_after_bug(outcome)
             raise
         self._schedule_wakeup()
 
-    def stumbled(self, outcome: Outcome | None = None) -> None:
+    def lose_after_bug(self, outcome: Outcome | None = None) -> None:
         """The core has raised. Its state may be inconsistent, so the shard is lost."""
         self._lose(ErrorCode.UNKNOWN_SERVER_ERROR, outcome)
 
-    def do_for_nobody(self, act: Callable[[Now], Outcome]) -> None:
-        """do() for internal events. A bug loses the shard and is logged, so that the caller can continue."""
+    def run(self, act: Callable[[Now], Outcome]) -> None:
+        """Decide an internal event. A bug loses the shard and is logged, so that the caller can continue."""
+        now = self.now()
+        outcome: Outcome | None = None
         try:
-            self.do(act)
+            outcome = act(now)
+            self._carry_out(outcome, now)
+            self._schedule_wakeup()
         except Exception:
+            self.lose_after_bug(outcome)
             logger.exception("shard failed partition=%s", self.partition.name)
 
     def _carry_out(self, outcome: Outcome, now: Now) -> None:
         if not outcome.records:
-            if self._unwritten is None:
+            if self._batch is None:
                 self._answer_when_committed(outcome.answers, self.partition.end_offset, now)
             else:
                 # The answer may depend on unwritten records.
@@ -154,11 +148,12 @@ class ShardHost(Generic[AnyShard]):
             if outcome.stamp is not None:
                 end = self._write_stamped(outcome, outcome.stamp, now)
             elif outcome.is_divisible or not outcome.answers:
-                end = self._write_apart(outcome, now)
-            elif self._gathers or self._is_to_try():
-                self._gather(outcome, now)
+                end = self._write_batches(outcome, now)
+            elif self._is_batching or self._is_to_try_batching():
+                self._add_to_batch(outcome, now)
             else:
-                end = self._write_now(outcome, now)
+                partition = self.partition
+                end = partition.append(one_batch(outcome.records, partition.next_batch(), now.ms), now.ms)
         except RefusedByLog as error:
             _refuse(outcome, error.code)
             return
@@ -180,42 +175,38 @@ class ShardHost(Generic[AnyShard]):
 
     # Writing
 
-    def _is_to_try(self) -> bool:
+    def _is_to_try_batching(self) -> bool:
         self._until_tried -= 1
-        self._gathers = self._until_tried == 0
-        return self._gathers
+        self._is_batching = self._until_tried == 0
+        return self._is_batching
 
-    def _gathered(self, outcomes: int) -> None:
+    def _adapt_batching(self, outcomes: int) -> None:
         """Stop batching if the last iteration had only one outcome, which is answered sooner if written
         immediately."""
         if outcomes > 1:
-            self._tried_after = TRIED_AFTER_MIN
+            self._tried_after = BATCHING_TRIED_AFTER_MIN
         else:
-            self._gathers = False
-            self._tried_after = self._until_tried = min(2 * self._tried_after, TRIED_AFTER_MAX)
+            self._is_batching = False
+            self._tried_after = self._until_tried = min(2 * self._tried_after, BATCHING_TRIED_AFTER_MAX)
 
-    def _write_now(self, outcome: Outcome, now: Now) -> int:
-        partition = self.partition
-        return partition.append(one_batch(outcome.records, partition.place(), now.ms), now.ms)
-
-    def _gather(self, outcome: Outcome, now: Now) -> None:
+    def _add_to_batch(self, outcome: Outcome, now: Now) -> None:
         """Add the records to the batch of this loop iteration. The records of one outcome stay in one
         batch."""
-        if self._unwritten is None or not self._unwritten.add(outcome.records, now.ms):
-            self._write_gathered(now)
-            fresh = Gathered(self.partition.place())
-            fresh.add(outcome.records, now.ms)
-            self._unwritten = fresh
+        if self._batch is None or not self._batch.add(outcome.records, now.ms):
+            self._write_batch(now)
+            batch = OutcomeBatch(self.partition.next_batch())
+            batch.add(outcome.records, now.ms)
+            self._batch = batch
         self._unanswered += outcome.answers
         if self._turn_end is None:
             self._turn_end = asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._turn_end = None
-        if self._unwritten is not None:
-            self._gathered(self._unwritten.outcomes)
+        if self._batch is not None:
+            self._adapt_batching(self._batch.outcomes)
         try:
-            self._write_gathered(self.now())
+            self._write_batch(self.now())
         except CannotWrite as error:
             self._not_written(error, None)
             return
@@ -226,32 +217,32 @@ class ShardHost(Generic[AnyShard]):
         self.committed()
         self._schedule_wakeup()
 
-    def _write_gathered(self, now: Now) -> None:
+    def _write_batch(self, now: Now) -> None:
         """Gives no answers: an answered client may send its next request while a decision is in progress."""
-        gathered, self._unwritten = self._unwritten, None
-        if gathered is None:
+        batch, self._batch = self._batch, None
+        if batch is None:
             return
-        end = self.partition.append(gathered.build(), now.ms)
+        end = self.partition.append(batch.build(), now.ms)
         answers, self._unanswered = self._unanswered, []
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
     def _write_stamped(self, outcome: Outcome, stamp: InTransaction | EndMarker, now: Now) -> int:
-        self._write_gathered(now)
+        self._write_batch(now)
         partition = self.partition
         if isinstance(stamp, EndMarker):
             batch = marker_batch(stamp, now.ms)
         else:
-            batch = stamped_batch(outcome.records, stamp, partition.place(), now.ms)
-        return partition.append_stamped(batch, now.ms, stamp)
+            batch = stamped_batch(outcome.records, stamp, partition.next_batch(), now.ms)
+        return partition.append(batch, now.ms, stamp)
 
-    def _write_apart(self, outcome: Outcome, now: Now) -> int:
+    def _write_batches(self, outcome: Outcome, now: Now) -> int:
         """Write as many batches as needed. If a later one fails, nothing is lost: housekeeping repeats in the
         next round, and a deletion can be requested again.
         """
-        self._write_gathered(now)
+        self._write_batch(now)
         partition = self.partition
-        end = partition.end_offset
-        for batch in batches(outcome.records, partition.place(), now.ms):
+        end = 0
+        for batch in batches(outcome.records, partition.next_batch(), now.ms):
             end = partition.append(batch, now.ms)
         return end
 
@@ -271,7 +262,9 @@ class ShardHost(Generic[AnyShard]):
         self._pending.append((end, now.tick_ms + self._commit_timeout_ms(), answers))
 
     def committed(self) -> None:
-        """Give the answers up to the committed offset."""
+        """Give the answers up to the committed offset. The partition calls it when that has moved."""
+        if not self._pending:
+            return
         offset = self.partition.committed_offset
         while self._pending and self._pending[0][0] <= offset:
             _, _, answers = self._pending.popleft()
@@ -279,9 +272,9 @@ class ShardHost(Generic[AnyShard]):
 
     def _give(self, answers: list[tuple[ReplyTo, object]]) -> None:
         """Give a few answers now, and many, such as those of a large rebalance, in slices."""
-        if len(answers) <= GIVEN_AT_ONCE_MAX and not self._to_give:
+        if len(answers) <= ANSWERS_AT_ONCE_MAX and not self._to_give:
             for to, answer in answers:
-                cast(Waiting, to).give(answer)
+                to.give(answer)
             return
         self._to_give.extend(answers)
         if self._giving is None:
@@ -289,11 +282,11 @@ class ShardHost(Generic[AnyShard]):
 
     def _give_some(self) -> None:
         # An answered member may send its next request at once, which may even close the shard.
-        for _ in range(GIVEN_AT_ONCE_MAX):
+        for _ in range(ANSWERS_AT_ONCE_MAX):
             if not self._to_give:
                 break
             to, answer = self._to_give.popleft()
-            cast(Waiting, to).give(answer)
+            to.give(answer)
         self._giving = asyncio.get_running_loop().call_soon(self._give_some) if self._to_give else None
 
     def _time_out(self, now: Now) -> None:
@@ -301,7 +294,7 @@ class ShardHost(Generic[AnyShard]):
         while self._pending and self._pending[0][1] <= now.tick_ms:
             _, _, answers = self._pending.popleft()
             for to, _ in answers:
-                cast(Waiting, to).refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                to.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # Timers
 
@@ -309,7 +302,11 @@ class ShardHost(Generic[AnyShard]):
         """Schedule one wakeup for the earliest timer or commit timeout."""
         if self.state is not _ACTIVE:
             return
-        due_ms = self._timers.next_ms()
+        timers = self._timers
+        if timers.is_first_known and self._wakeup is not None and not self._pending:
+            # Nothing has changed since the wakeup was scheduled.
+            return
+        due_ms = timers.next_ms()
         if self._pending and (due_ms is None or self._pending[0][1] < due_ms):
             due_ms = self._pending[0][1]
         if due_ms is None or (self._wakeup is not None and self._wakeup_ms <= due_ms):
@@ -325,7 +322,7 @@ class ShardHost(Generic[AnyShard]):
         now = self.now()
         self._time_out(now)
         fired = 0
-        while fired < RING_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _FIRE_MS_MAX:
+        while fired < TIMERS_AT_ONCE_MAX and self._tick_ms() - now.tick_ms < _FIRE_MS_MAX:
             keys = self._timers.due(now.tick_ms, _FIRE_TOGETHER)
             if not keys:
                 break
@@ -361,6 +358,7 @@ class ShardHost(Generic[AnyShard]):
             return
         was_active = self.state is State.ACTIVE
         self.state = State.LOST
+        self.partition.on_committed = None
         if self._wakeup is not None:
             self._wakeup.cancel()
             self._wakeup = None
@@ -373,28 +371,27 @@ class ShardHost(Generic[AnyShard]):
             self._giving = None
         while self._to_give:
             to, answer = self._to_give.popleft()
-            cast(Waiting, to).give(answer)
+            to.give(answer)
         pending, self._pending = self._pending, deque()
-        unanswered, self._unanswered, self._unwritten = self._unanswered, [], None
+        unanswered, self._unanswered, self._batch = self._unanswered, [], None
         for answers in [answers for _, _, answers in pending] + [unanswered]:
             for to, _ in answers:
-                cast(Waiting, to).refuse(code)
+                to.refuse(code)
         if was_active:
             for to, answer in self.shard.abandon(code).answers:
-                cast(Waiting, to).give(answer)
+                to.give(answer)
 
     def _lose(self, code: ErrorCode, outcome: Outcome | None = None) -> None:
         """`code` is for the failed outcome. Other pending requests get a retriable error."""
         self.close(ErrorCode.NOT_COORDINATOR if code is ErrorCode.UNKNOWN_SERVER_ERROR else code)
         if outcome is not None:
             for to, _ in outcome.answers:
-                reply = cast(Waiting, to)
                 # A request that also waited in the core was refused by close().
-                if not reply.is_given:
-                    reply.refuse(code)
+                if not to.is_given:
+                    to.refuse(code)
         self._on_lost(self)
 
 
 def _refuse(outcome: Outcome, code: ErrorCode) -> None:
     for to, _ in outcome.answers:
-        cast(Waiting, to).refuse(code)
+        to.refuse(code)

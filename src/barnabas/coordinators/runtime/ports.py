@@ -1,11 +1,12 @@
 """Interfaces of the shell: shards, which decide, and the partitions that are their logs."""
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Now, Outcome, Record
 from barnabas.coordinators.decision.timers import TimerKey, Timers
-from barnabas.coordinators.runtime.place import Place
+from barnabas.coordinators.runtime.writing import NextBatch
 from barnabas.protocol.error_codes import ErrorCode
 
 
@@ -62,6 +63,9 @@ class RefusedByLog(BarnabasError):
 class LedPartition(Protocol):
     """A partition of an internal topic while this broker leads it."""
 
+    # Called when the committed offset has moved. The host of the shard sets it.
+    on_committed: Callable[[], None] | None
+
     @property
     def name(self) -> str:
         """The name for log lines: __consumer_offsets-7."""
@@ -84,16 +88,14 @@ class LedPartition(Protocol):
     def batch_bytes_max(self) -> int:
         """Maximum size of a batch."""
 
-    def place(self) -> Place:
-        """The place of the next batch."""
+    def next_batch(self) -> NextBatch:
+        """The base offset and limits of the next batch."""
 
-    def append(self, batch: bytes, now_ms: int) -> int:
-        """Append one batch and return the next offset. CannotWrite if the append fails."""
+    def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
+        """Append one batch and return the next offset. CannotWrite if the append fails.
 
-    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
-        """Append a transactional batch, or the marker that ends a transaction.
-
-        RefusedByLog if the log does not accept it, CannotWrite if the append fails.
+        With a stamp, the batch belongs to a transaction or is the marker that ends it: RefusedByLog if the
+        log does not accept it.
         """
 
     async def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:

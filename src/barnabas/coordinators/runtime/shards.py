@@ -1,21 +1,28 @@
-"""The shards of one internal topic on this broker: ownership, loading, and lookup by key."""
+"""The shards of one internal topic on this broker: ownership, loading and lookup by key.
+
+A key, a group or transactional id, has the partition that Java's String.hashCode() gives, as in Kafka.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Generic
 
+from mypy_extensions import i64
+
 from barnabas.base.clock import Clock
+from barnabas.base.crc32c import crc32c
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
 from barnabas.base.faults import report_fault
 from barnabas.base.tasks import Tasks
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.runtime.host import ShardHost, State
-from barnabas.coordinators.runtime.loading import load
-from barnabas.coordinators.runtime.partition_of import partition_of
-from barnabas.coordinators.runtime.ports import AnyShard, LedPartition
+from barnabas.coordinators.runtime.ports import AnyShard, LedPartition, Shard
+from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.records.errors import CorruptBatch
+from barnabas.records.header import ATTRIBUTES_AT, BASE_OFFSET_AT, BATCH_LENGTH_AT, CRC_AT, LENGTH_EXCLUDES
 
 logger = logging.getLogger(__name__)
 
@@ -24,10 +31,36 @@ _RELOAD_AFTER_S: Final = 1.0
 # After this many consecutive failed loads, the delay doubles with each attempt, up to the maximum.
 RELOADS_AT_ONCE: Final = 3
 RELOAD_AFTER_MAX_S: Final = 60.0
+# Bound once, because every request compares with these.
+_ACTIVE: Final = State.ACTIVE
+_LOADING: Final = State.LOADING
+# Constants of Java's hash, and the size of the length field of a batch.
+_MASK: Final[i64] = 0xFFFFFFFF
+_SIGN: Final[i64] = 0x80000000
+_LENGTH_SIZE: Final = 4
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The partition of an internal topic that a group or transactional id belongs to.
+
+    The absolute value of String.hashCode(), or 0 for -2^31, which has none in 32 bits.
+    """
+    value: i64 = 0
+    if key.isascii():
+        letters = key.encode("ascii")
+        for at in range(len(letters)):
+            value = (31 * value + i64(letters[at])) & _MASK
+    else:
+        units = key.encode("utf-16-be", "surrogatepass")
+        for at in range(0, len(units), 2):
+            value = (31 * value + i64(units[at] << 8 | units[at + 1])) & _MASK
+    if value & _SIGN:
+        value = (_MASK + 1 - value) & _MASK
+    return 0 if value == _SIGN else int(value) % partitions
 
 
 class Shards(Generic[AnyShard]):
-    """The broker calls lead() and resign() on metadata changes; handlers use host_of().
+    """The broker calls take_image(), lead() and resign() on metadata changes; handlers use host_of().
 
     `new` creates an empty shard for a partition, `activate` starts a loaded one.
     """
@@ -54,10 +87,16 @@ class Shards(Generic[AnyShard]):
         self._commit_timeout_ms = commit_timeout_ms
         self._load_bytes_at_once = load_bytes_at_once
         self._is_closed = False
+        # The number of partitions of the topic; 0 if it does not exist.
+        self._partitions = 0
         # Consecutive failed loads by partition.
         self._failures: dict[int, int] = {}
 
     # Ownership
+
+    def take_image(self, image: MetadataImage) -> None:
+        topic = image.topics.get(self.topic)
+        self._partitions = 0 if topic is None else len(topic.partitions)
 
     def lead(self, index: int, partition: LedPartition) -> None:
         """This broker has become the leader of the partition, or has a new leader epoch."""
@@ -87,7 +126,7 @@ class Shards(Generic[AnyShard]):
 
     async def _load(self, index: int, host: ShardHost[AnyShard]) -> None:
         try:
-            await load(
+            await _replay_log(
                 host.partition,
                 host.shard,
                 self._executor,
@@ -128,28 +167,64 @@ class Shards(Generic[AnyShard]):
 
     # Lookup
 
-    def host_of(self, key: str, partitions: int) -> ShardHost[AnyShard]:
-        """The active shard of a group or transactional id. Refused if it is not on this broker or still
-        loading.
-
-        `partitions` is the number of partitions of the topic; 0 if it does not exist.
-        """
+    def host_of(self, key: str) -> ShardHost[AnyShard] | ErrorCode:
+        """The active shard of a group or transactional id, or the reason why there is none on this broker."""
         if self._is_closed:
-            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this coordinator is stopping")
-        if partitions == 0:
-            raise Refused(ErrorCode.NOT_COORDINATOR, f"{self.topic} does not exist yet")
-        host = self.hosts.get(partition_of(key, partitions))
-        if host is None:
-            raise Refused(ErrorCode.NOT_COORDINATOR, f"this broker is not the coordinator of {key}")
-        host.check()
-        return host
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        partitions = self._partitions
+        host = self.hosts.get(partition_of(key, partitions)) if partitions else None
+        if host is not None:
+            if host.state is _ACTIVE:
+                return host
+            if host.state is _LOADING:
+                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_COORDINATOR
 
-    def active_hosts(self) -> list[ShardHost[AnyShard]]:
-        """All active shards. Refused if one is still loading."""
-        found = []
-        for host in self.hosts.values():
-            if host.state is State.LOADING:
-                host.check()
-            if host.state is State.ACTIVE:
-                found.append(host)
-        return found
+    def active_hosts(self) -> list[ShardHost[AnyShard]] | ErrorCode:
+        """All active shards. COORDINATOR_LOAD_IN_PROGRESS if one is still loading."""
+        if any(host.state is _LOADING for host in self.hosts.values()):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return [host for host in self.hosts.values() if host.state is _ACTIVE]
+
+
+async def _replay_log(
+    partition: LedPartition, shard: Shard, executor: Executor, clock: Clock, *, bytes_at_once: int
+) -> None:
+    """Replay the whole log, off the loop. BarnabasError if it cannot be read."""
+    began_ms = clock.monotonic_ms()
+    offset, end = partition.start_offset, partition.end_offset
+    total = 0
+    while offset < end:
+        data, offset_after = await partition.read(offset, bytes_at_once)
+        if not data:
+            # The log ends with a gap left by compaction.
+            break
+        total += len(data)
+        await executor.run(partial(_replay, shard, data))
+        offset = offset_after
+    logger.info(
+        "shard loaded partition=%s count=%d bytes=%d ms=%d",
+        partition.name,
+        len(shard),
+        total,
+        clock.monotonic_ms() - began_ms,
+    )
+
+
+def _replay(shard: Shard, data: bytes) -> None:
+    at = 0
+    while at < len(data):
+        length_at = at + BATCH_LENGTH_AT
+        size = LENGTH_EXCLUDES + int.from_bytes(data[length_at : length_at + _LENGTH_SIZE], "big")
+        batch = data[at : at + size]
+        _check_crc(batch)
+        shard.replay(batch)
+        at += size
+
+
+def _check_crc(batch: bytes) -> None:
+    """Corrupt data on the disk must not be loaded as committed offsets."""
+    stored = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
+    if crc32c(memoryview(batch)[ATTRIBUTES_AT:]) != stored:
+        offset = int.from_bytes(batch[BASE_OFFSET_AT:BATCH_LENGTH_AT], "big")
+        raise CorruptBatch("CRC mismatch", where=f"batch at offset {offset}")

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Final, final
+
+from mypy_extensions import mypyc_attr
 
 from barnabas.base.errors import BarnabasError
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Record, encode_record
-from barnabas.coordinators.runtime.place import Place
 from barnabas.records.builder import BatchBuilder, plain_batch
 from barnabas.records.control import ControlType, build_control_batch
 from barnabas.records.header import NO_LEADER_EPOCH, Codec
@@ -25,16 +26,34 @@ _FRAME_BYTES_MAX: Final = 36
 _MARKERS_MAX: Final = 16
 
 
+@mypyc_attr(acyclic=True)
+@final
+class NextBatch:
+    """Offset, leader epoch, size limit and codec of a shard's next batch.
+
+    A batch built with it is appended unchanged. The log rewrites the offsets of any other batch.
+    """
+
+    __slots__ = ("base_offset", "bytes_max", "codec", "leader_epoch")
+
+    def __init__(self, base_offset: int, leader_epoch: int, bytes_max: int, codec: Codec) -> None:
+        self.base_offset: Final = base_offset
+        self.leader_epoch: Final = leader_epoch
+        # Maximum size of the batch.
+        self.bytes_max: Final = bytes_max
+        self.codec: Final = codec
+
+
 class TooLarge(BarnabasError):
     """Records that must be written atomically do not fit in one batch."""
 
 
-class Gathered:
+class OutcomeBatch:
     """Outcomes that are written as one batch. Each outcome is added completely or not at all."""
 
-    def __init__(self, place: Place) -> None:
-        self._bytes_max = place.bytes_max
-        self._builder: Final = _builder(place)
+    def __init__(self, next_batch: NextBatch) -> None:
+        self._bytes_max = next_batch.bytes_max
+        self._builder: Final = _builder(next_batch)
         self.outcomes = 0
 
     def add(self, records: Sequence[Record], now_ms: int) -> bool:
@@ -63,29 +82,33 @@ class Gathered:
         return self._builder.build()
 
 
-def one_batch(records: Sequence[Record], place: Place, now_ms: int) -> bytes:
+def one_batch(records: Sequence[Record], next_batch: NextBatch, now_ms: int) -> bytes:
     """All records in one batch. TooLarge if they do not fit."""
-    if place.codec is not _UNCOMPRESSED:
-        gathered = Gathered(place)
-        gathered.add(records, now_ms)
-        return gathered.build()
+    if next_batch.codec is not _UNCOMPRESSED:
+        outcome_batch = OutcomeBatch(next_batch)
+        outcome_batch.add(records, now_ms)
+        return outcome_batch.build()
     encoded = [encode_record(record) for record in records]
-    batch = plain_batch(encoded, now_ms, base_offset=place.base_offset, leader_epoch=place.leader_epoch)
-    if len(batch) > place.bytes_max:
+    batch = plain_batch(
+        encoded, now_ms, base_offset=next_batch.base_offset, leader_epoch=next_batch.leader_epoch
+    )
+    if len(batch) > next_batch.bytes_max:
         raise TooLarge(
             f"{len(batch)} bytes of records must be written atomically, "
-            f"but the limit is {place.bytes_max} (max.message.bytes)"
+            f"but the limit is {next_batch.bytes_max} (max.message.bytes)"
         )
     return batch
 
 
-def stamped_batch(records: Sequence[Record], stamp: InTransaction, place: Place, now_ms: int) -> bytes:
+def stamped_batch(
+    records: Sequence[Record], stamp: InTransaction, next_batch: NextBatch, now_ms: int
+) -> bytes:
     """All records in one transactional batch. TooLarge if they do not fit."""
     builder = BatchBuilder(
-        max_bytes=place.bytes_max,
-        base_offset=place.base_offset,
-        leader_epoch=place.leader_epoch,
-        codec=place.codec,
+        max_bytes=next_batch.bytes_max,
+        base_offset=next_batch.base_offset,
+        leader_epoch=next_batch.leader_epoch,
+        codec=next_batch.codec,
         producer_id=stamp.producer_id,
         producer_epoch=stamp.producer_epoch,
         base_sequence=_SEQUENCE,
@@ -95,9 +118,9 @@ def stamped_batch(records: Sequence[Record], stamp: InTransaction, place: Place,
         key, value = record.encoded()
         if not builder.append(now_ms, key, value):
             raise TooLarge(
-                f"transactional records exceed the limit of {place.bytes_max} bytes (max.message.bytes)"
+                f"transactional records exceed the limit of {next_batch.bytes_max} bytes (max.message.bytes)"
             )
-    _check_size(builder, place.bytes_max)
+    _check_size(builder, next_batch.bytes_max)
     return builder.build()
 
 
@@ -114,21 +137,21 @@ def marker_batch(marker: EndMarker, now_ms: int) -> bytes:
     )
 
 
-def batches(records: Iterable[Record], place: Place, now_ms: int) -> list[bytes]:
+def batches(records: Iterable[Record], next_batch: NextBatch, now_ms: int) -> list[bytes]:
     """As many batches as needed, for records that need not be written atomically. The first is built for
-    `place`.
+    `next_batch`.
 
     Each batch is on the disk completely or not at all. TooLarge if a single record exceeds the limit.
     """
     built = []
-    builder = _builder(place)
+    builder = _builder(next_batch)
     for record in records:
         key, value = record.encoded()
         if not builder.append(now_ms, key, value):
             built.append(builder.build())
-            builder = _builder(place)
+            builder = _builder(next_batch)
             builder.append(now_ms, key, value)
-        _check_size(builder, place.bytes_max)
+        _check_size(builder, next_batch.bytes_max)
     built.append(builder.build())
     return built
 
@@ -141,10 +164,10 @@ def _check_size(builder: BatchBuilder, bytes_max: int) -> None:
         )
 
 
-def _builder(place: Place) -> BatchBuilder:
+def _builder(next_batch: NextBatch) -> BatchBuilder:
     return BatchBuilder(
-        max_bytes=place.bytes_max,
-        base_offset=place.base_offset,
-        leader_epoch=place.leader_epoch,
-        codec=place.codec,
+        max_bytes=next_batch.bytes_max,
+        base_offset=next_batch.base_offset,
+        leader_epoch=next_batch.leader_epoch,
+        codec=next_batch.codec,
     )

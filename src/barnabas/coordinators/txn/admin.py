@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now
-from barnabas.coordinators.txn.ground import TxnGround
 from barnabas.coordinators.txn.state import Txn, TxnState
+from barnabas.coordinators.txn.table import TxnTable
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
     DescribeTransactionsResponseTransactionState,
@@ -15,27 +15,24 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicData,
 )
 
-if TYPE_CHECKING:
-    from barnabas.coordinators.txn.shard import TxnShard
-
 _STATES: Final = {state.title: state for state in TxnState}
 # Kafka has these states only in memory, and never lists them.
 _NEVER_LISTED: Final = frozenset({"Dead", "PrepareEpochFence"})
 
 
-def describe(ground: TxnGround, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
+def describe(table: TxnTable, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     if not transactional_id:
         return DescribeTransactionsResponseTransactionState(
             transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST
         )
-    txn = ground.txns.get(transactional_id)
+    txn = table.txns.get(transactional_id)
     if txn is None:
         return DescribeTransactionsResponseTransactionState(
             transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         )
-    marking = ground.marking.get(transactional_id)
+    pending = table.pending_markers.get(transactional_id)
     # Partitions that have their marker are not listed.
-    partitions = sorted(txn.partitions if marking is None else marking.missing)
+    partitions = sorted(txn.partitions if pending is None else pending.missing)
     return DescribeTransactionsResponseTransactionState(
         transactional_id=transactional_id,
         transaction_state=txn.state.title,
@@ -50,7 +47,7 @@ def describe(ground: TxnGround, transactional_id: str) -> DescribeTransactionsRe
     )
 
 
-class Wanted:
+class TransactionFilter:
     """The filter of a ListTransactions request, except its pattern, which is matched off the loop."""
 
     def __init__(self, request: ListTransactionsRequest) -> None:
@@ -71,25 +68,19 @@ class Wanted:
         return self._longer_than_ms < 0 or now_ms - txn.start_ms > self._longer_than_ms
 
 
-def list_of(
-    ground: TxnGround, wanted: Wanted, now: Now
-) -> Iterator[ListTransactionsResponseTransactionState | None]:
-    """Yield a row, or None if filtered out, for each transaction. Iterates over a snapshot of the
-    transactions."""
-    for transactional_id, txn in list(ground.txns.items()):
-        if not wanted.has(txn, now.ms):
-            yield None
-            continue
-        yield ListTransactionsResponseTransactionState(
-            transactional_id=transactional_id,
-            producer_id=txn.producer_id,
-            transaction_state=txn.state.title,
-        )
-
-
 def transactions_of(
-    shards: Sequence["TxnShard"], wanted: Wanted, now: Now
+    tables: Sequence[TxnTable], wanted: TransactionFilter, now: Now
 ) -> Iterator[ListTransactionsResponseTransactionState | None]:
-    """Yield the rows of ListTransactions, and None for each transaction that is filtered out."""
-    for shard in shards:
-        yield from shard.list(wanted, now)
+    """Yield a row of ListTransactions, or None if filtered out, for each transaction of some shards.
+
+    Iterates over a snapshot of the transactions of each shard."""
+    for table in tables:
+        for transactional_id, txn in list(table.txns.items()):
+            if not wanted.has(txn, now.ms):
+                yield None
+                continue
+            yield ListTransactionsResponseTransactionState(
+                transactional_id=transactional_id,
+                producer_id=txn.producer_id,
+                transaction_state=txn.state.title,
+            )

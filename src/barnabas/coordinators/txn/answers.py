@@ -1,9 +1,11 @@
-"""Responses to producers, with the error codes that their version supports."""
+"""Errors of the transaction coordinator, and its responses to producers, with the codes of their version."""
 
 from collections.abc import Callable
 from typing import Final
 
+from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.decision.outcome import Outcome, Refused
 from barnabas.coordinators.txn.state import NO_EPOCH, NO_ID
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
@@ -20,6 +22,19 @@ from barnabas.protocol.messages.transactions import (
 _INIT_KNOWS_FENCED_FROM: Final = 4
 _OTHERS_KNOW_FENCED_FROM: Final = 2
 _FENCED: Final = ErrorCode.PRODUCER_FENCED
+# The decision needs an unused producer id. No state has changed: repeat the call with one.
+NEEDS_PRODUCER_ID: Final = Outcome()
+
+
+class TxnError(Refused):
+    """A refused request: Kafka's error code and a message."""
+
+
+class NeedsProducerId(BarnabasError):
+    """Raised within a decision, whose outcome is then NEEDS_PRODUCER_ID."""
+
+    def __init__(self) -> None:
+        super().__init__("a new producer id is required")
 
 
 def init_refused(code: ErrorCode, version: int) -> InitProducerIdResponse:

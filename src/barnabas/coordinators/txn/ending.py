@@ -18,20 +18,21 @@ gets INVALID_TXN_STATE. The differences are:
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.txn.answers import end_refused
-from barnabas.coordinators.txn.errors import NeedsProducerId, TxnError
-from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.marking import write_end
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID, NeedsProducerId, TxnError, end_refused
 from barnabas.coordinators.txn.record import FLEXIBLE, record_version
-from barnabas.coordinators.txn.state import EPOCH_MAX, Txn, TxnState, is_exhausted
-from barnabas.coordinators.txn.transitions import (
+from barnabas.coordinators.txn.state import (
     EPOCH_EACH_FROM,
+    EPOCH_MAX,
+    Txn,
+    TxnState,
     continued_with,
     fenced_by_old_server,
     given_new_id,
+    is_exhausted,
     prepared,
     prepared_by_old_client,
 )
+from barnabas.coordinators.txn.table import TxnTable
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 
@@ -41,17 +42,19 @@ _ONGOING: Final = TxnState.ONGOING
 
 
 def decide_end(
-    ground: TxnGround, request: EndTxnRequest, version: int, new_id: int | None, to: ReplyTo, now: Now
+    table: TxnTable, request: EndTxnRequest, version: int, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
     try:
         if not request.transactional_id:
             raise TxnError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        txn = ground.txns.get(request.transactional_id)
+        txn = table.txns.get(request.transactional_id)
         if txn is None:
             raise TxnError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "unknown transactional id")
         if version < _EPOCH_EACH_FROM:
-            return _end_of_old_client(ground, txn, request, to, now)
-        return _end(ground, txn, request, new_id, to, now)
+            return _end_of_old_client(table, txn, request, to, now)
+        return _end(table, txn, request, new_id, to, now)
+    except NeedsProducerId:
+        return NEEDS_PRODUCER_ID
     except TxnError as error:
         return answered(to, end_refused(error.code, version))
 
@@ -59,7 +62,7 @@ def decide_end(
 # Transactions version 1: the producer keeps its epoch
 
 
-def _end_of_old_client(ground: TxnGround, txn: Txn, request: EndTxnRequest, to: ReplyTo, now: Now) -> Outcome:
+def _end_of_old_client(table: TxnTable, txn: Txn, request: EndTxnRequest, to: ReplyTo, now: Now) -> Outcome:
     producer_id, epoch = txn.owner
     if request.producer_id != producer_id:
         raise _wrong_id(request, txn)
@@ -70,7 +73,7 @@ def _end_of_old_client(ground: TxnGround, txn: Txn, request: EndTxnRequest, to: 
     outcome = Outcome()
     if txn.state is _ONGOING and not txn.is_kept:
         after = prepared_by_old_client(txn, commit=request.committed, now_ms=now.ms)
-        write_end(ground, outcome, request.transactional_id, after, now)
+        table.write_end(outcome, request.transactional_id, after, now)
     elif txn.state is not _completed_by(request):
         raise _not_in_state(request, txn)
     outcome.answer(to, EndTxnResponse())
@@ -81,7 +84,7 @@ def _end_of_old_client(ground: TxnGround, txn: Txn, request: EndTxnRequest, to: 
 
 
 def _end(
-    ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
+    table: TxnTable, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
     if txn.is_prepared:
         # Kafka checks this before the producer.
@@ -90,16 +93,16 @@ def _end(
     if txn.state is _ONGOING:
         if request.committed and txn.producer_epoch == EPOCH_MAX:
             raise TxnError(ErrorCode.UNKNOWN_SERVER_ERROR, "no producer was given this epoch")
-        return _end_now(ground, txn, request, new_id, to, now)
+        return _end_now(table, txn, request, new_id, to, now)
     if is_retry:
         if txn.state is not _completed_by(request):
             raise _not_in_state(request, txn)
-        return _say_again(ground, txn, request, new_id, to, now)
+        return _repeat_response(table, txn, request, new_id, to, now)
     if request.committed:
         raise _not_in_state(request, txn)
     # A producer that does not know whether its transaction has started aborts it, and gets an epoch for which
     # no transaction can have started.
-    return _end_now(ground, txn, request, new_id, to, now)
+    return _end_now(table, txn, request, new_id, to, now)
 
 
 def _check_epoch(txn: Txn, request: EndTxnRequest) -> bool:
@@ -118,9 +121,9 @@ def _check_epoch(txn: Txn, request: EndTxnRequest) -> bool:
 
 
 def _end_now(
-    ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
+    table: TxnTable, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
-    if record_version(ground.settings.transaction_version) < FLEXIBLE:
+    if record_version(table.settings.transaction_version) < FLEXIBLE:
         # Kafka fails here as well, and cannot use the id until the coordinator is reloaded.
         raise TxnError(ErrorCode.UNSUPPORTED_VERSION, "transaction.version is too low for this client")
     if is_exhausted(txn.owner[1]) and new_id is None:
@@ -128,52 +131,52 @@ def _end_now(
     after = prepared(txn, commit=request.committed, new_id=new_id, now_ms=now.ms)
     # Without partitions there are two records, which may exceed the batch size limit.
     outcome = Outcome(is_tentative=not after.partitions)
-    write_end(ground, outcome, request.transactional_id, after, now)
-    outcome.answer(to, _given(*continued_with(after)))
+    table.write_end(outcome, request.transactional_id, after, now)
+    outcome.answer(to, _response(*continued_with(after)))
     return outcome
 
 
-def _say_again(
-    ground: TxnGround, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
+def _repeat_response(
+    table: TxnTable, txn: Txn, request: EndTxnRequest, new_id: int | None, to: ReplyTo, now: Now
 ) -> Outcome:
     if txn.producer_epoch < EPOCH_MAX:
-        return answered(to, _given(txn.producer_id, txn.producer_epoch))
+        return answered(to, _response(txn.producer_id, txn.producer_epoch))
     # The transaction timed out, see LAST_FENCE. The epoch that fenced it cannot be used.
     if new_id is None:
         raise NeedsProducerId
     after = given_new_id(txn, new_id, now.ms)
     outcome = Outcome()
-    ground.write(outcome, request.transactional_id, after)
-    outcome.answer(to, _given(after.producer_id, after.producer_epoch))
+    table.write(outcome, request.transactional_id, after)
+    outcome.answer(to, _response(after.producer_id, after.producer_epoch))
     return outcome
 
 
-def _given(producer_id: int, epoch: int) -> EndTxnResponse:
+def _response(producer_id: int, epoch: int) -> EndTxnResponse:
     return EndTxnResponse(producer_id=producer_id, producer_epoch=epoch)
 
 
 # Fencing
 
 
-def fence(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
+def fence(table: TxnTable, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
     """Abort an ongoing transaction with a bumped epoch, which fences its producer.
 
     NeedsProducerId if no epoch is left and `new_id` is None.
     """
-    is_last = ground.settings.transaction_version >= EPOCH_EACH_FROM and is_exhausted(txn.owner[1])
+    is_last = table.settings.transaction_version >= EPOCH_EACH_FROM and is_exhausted(txn.owner[1])
     if is_last and new_id is None:
         raise NeedsProducerId
-    return abort(ground, transactional_id, txn, new_id, now)
+    return abort(table, transactional_id, txn, new_id, now)
 
 
-def abort(ground: TxnGround, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
+def abort(table: TxnTable, transactional_id: str, txn: Txn, new_id: int | None, now: Now) -> Outcome:
     """fence() for a timeout, which cannot wait for a new id: see LAST_FENCE."""
-    if ground.settings.transaction_version >= EPOCH_EACH_FROM:
+    if table.settings.transaction_version >= EPOCH_EACH_FROM:
         after = prepared(txn, commit=False, new_id=new_id, now_ms=now.ms)
     else:
         after = fenced_by_old_server(txn, now.ms)
     outcome = Outcome()
-    write_end(ground, outcome, transactional_id, after, now)
+    table.write_end(outcome, transactional_id, after, now)
     return outcome
 
 

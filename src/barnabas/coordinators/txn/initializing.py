@@ -5,27 +5,28 @@ transaction is aborted first, unless keep_prepared_txn is set, which is experime
 """
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.txn.answers import init_refused
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID, NeedsProducerId, TxnError, init_refused
 from barnabas.coordinators.txn.ending import fence
-from barnabas.coordinators.txn.errors import NeedsProducerId, TxnError
-from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import (
+    EPOCH_EACH_FROM,
     EPOCH_MAX,
     NO_EPOCH,
     NO_ID,
     TWO_PHASE_TIMEOUT_MS,
     Txn,
     TxnState,
+    begun_anew,
+    created,
     is_exhausted,
+    kept,
 )
-from barnabas.coordinators.txn.transitions import EPOCH_EACH_FROM, begun_anew, created, kept
+from barnabas.coordinators.txn.table import TxnSettings, TxnTable
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 
 def decide_init(
-    ground: TxnGround,
+    table: TxnTable,
     request: InitProducerIdRequest,
     version: int,
     new_id: int | None,
@@ -33,24 +34,26 @@ def decide_init(
     now: Now,
 ) -> Outcome:
     try:
-        return _decide(ground, request, version, new_id, to, now)
+        return _decide(table, request, version, new_id, to, now)
+    except NeedsProducerId:
+        return NEEDS_PRODUCER_ID
     except TxnError as error:
         return answered(to, init_refused(error.code, version))
 
 
 def _decide(
-    ground: TxnGround,
+    table: TxnTable,
     request: InitProducerIdRequest,
     version: int,
     new_id: int | None,
     to: ReplyTo,
     now: Now,
 ) -> Outcome:
-    timeout_ms = _check_request(ground.settings, request)
+    timeout_ms = _check_request(table.settings, request)
     transactional_id = request.transactional_id or ""
-    txn = ground.txns.get(transactional_id)
+    txn = table.txns.get(transactional_id)
     if txn is None:
-        after = created(_needed(new_id), timeout_ms, now.ms)
+        after = created(_required(new_id), timeout_ms, now.ms)
     else:
         _check_producer(txn, request)
         if txn.state is not TxnState.ONGOING:
@@ -59,13 +62,13 @@ def _decide(
             after = _keep(txn, request, new_id, now)
         else:
             # The fencing epoch is not returned. The retry, when the abort is complete, gets the next one.
-            outcome = fence(ground, transactional_id, txn, new_id, now)
+            outcome = fence(table, transactional_id, txn, new_id, now)
             outcome.answer(to, init_refused(ErrorCode.CONCURRENT_TRANSACTIONS, version))
             return outcome
     # The transactional id may exceed the batch size limit.
     outcome = Outcome(is_tentative=True)
-    ground.write(outcome, transactional_id, after)
-    outcome.answer(to, _given(after))
+    table.write(outcome, transactional_id, after)
+    outcome.answer(to, _response(after))
     return outcome
 
 
@@ -113,20 +116,20 @@ def _check_producer(txn: Txn, request: InitProducerIdRequest) -> None:
 def _next_producer(
     txn: Txn, request: InitProducerIdRequest, timeout_ms: int, new_id: int | None, now: Now
 ) -> Txn:
-    says_who = request.producer_epoch != NO_EPOCH
+    sends_epoch = request.producer_epoch != NO_EPOCH
     last_epoch = NO_EPOCH
     if is_exhausted(txn.producer_epoch):
-        if says_who and not _is_last_of_its_id(txn, request.producer_epoch):
+        if sends_epoch and not _is_last_of_its_id(txn, request.producer_epoch):
             # Kafka fails here as well: no epoch is left.
             raise TxnError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"producer epochs are exhausted at {txn.producer_epoch}"
             )
-        producer_id, epoch = _needed(new_id), 0
-        if says_who:
+        producer_id, epoch = _required(new_id), 0
+        if sends_epoch:
             last_epoch = request.producer_epoch
     else:
         producer_id, epoch = txn.producer_id, txn.producer_epoch + 1
-        if says_who:
+        if sends_epoch:
             last_epoch = request.producer_epoch
             if request.producer_epoch == txn.last_producer_epoch != txn.producer_epoch:
                 # A retry: the response to the same request was lost.
@@ -161,11 +164,11 @@ def _keep(txn: Txn, request: InitProducerIdRequest, new_id: int | None, now: Now
             ErrorCode.PRODUCER_FENCED, f"producer epoch is {request.producer_epoch}, expected {epoch}"
         )
     if is_exhausted(epoch):
-        return kept(txn, next_id=_needed(new_id), next_epoch=0, now_ms=now.ms)
+        return kept(txn, next_id=_required(new_id), next_epoch=0, now_ms=now.ms)
     return kept(txn, next_id=producer_id, next_epoch=epoch + 1, now_ms=now.ms)
 
 
-def _given(txn: Txn) -> InitProducerIdResponse:
+def _response(txn: Txn) -> InitProducerIdResponse:
     producer_id, epoch = txn.owner
     if not txn.is_kept:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
@@ -177,7 +180,7 @@ def _given(txn: Txn) -> InitProducerIdResponse:
     )
 
 
-def _needed(new_id: int | None) -> int:
+def _required(new_id: int | None) -> int:
     if new_id is None:
         raise NeedsProducerId
     return new_id

@@ -99,8 +99,8 @@ def decode_record(key: bytes, value: bytes | None) -> TxnRecord:
     idle = _unpacked_idle(value)
     if idle is not None:
         return TxnRecord(transactional_id, idle)
-    told, version = TRANSACTION_STATE.decode_value(TransactionLogKey(), value)
-    return TxnRecord(transactional_id, _txn(told, transactional_id), version)
+    stored, version = TRANSACTION_STATE.decode_value(TransactionLogKey(), value)
+    return TxnRecord(transactional_id, _txn(stored, transactional_id), version)
 
 
 def _packed(txn: Txn) -> bytes:
@@ -211,26 +211,26 @@ def _value(txn: Txn) -> TransactionLogValue:
     )
 
 
-def _txn(told: TransactionLogValue, transactional_id: str) -> Txn:
+def _txn(stored: TransactionLogValue, transactional_id: str) -> Txn:
     try:
-        state = TxnState(told.transaction_status)
+        state = TxnState(stored.transaction_status)
     except ValueError:
         raise Malformed(
-            f"unknown state {told.transaction_status}", where=f"transactional id {transactional_id!r}"
+            f"unknown state {stored.transaction_status}", where=f"transactional id {transactional_id!r}"
         ) from None
     return Txn(
-        producer_id=told.producer_id,
-        producer_epoch=told.producer_epoch,
-        prev_producer_id=told.previous_producer_id,
-        next_producer_id=told.next_producer_id,
-        next_producer_epoch=told.next_producer_epoch,
+        producer_id=stored.producer_id,
+        producer_epoch=stored.producer_epoch,
+        prev_producer_id=stored.previous_producer_id,
+        next_producer_id=stored.next_producer_id,
+        next_producer_epoch=stored.next_producer_epoch,
         last_producer_epoch=NO_EPOCH,
-        timeout_ms=told.transaction_timeout_ms,
+        timeout_ms=stored.transaction_timeout_ms,
         state=state,
-        partitions=NO_PARTITIONS if state is TxnState.EMPTY else _partitions(told.transaction_partitions),
-        start_ms=told.transaction_start_timestamp_ms,
-        last_update_ms=told.transaction_last_update_timestamp_ms,
-        client_version=told.client_transaction_version,
+        partitions=NO_PARTITIONS if state is TxnState.EMPTY else _partitions(stored.transaction_partitions),
+        start_ms=stored.transaction_start_timestamp_ms,
+        last_update_ms=stored.transaction_last_update_timestamp_ms,
+        client_version=stored.client_transaction_version,
     )
 
 

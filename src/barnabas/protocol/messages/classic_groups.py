@@ -44,7 +44,7 @@ class JoinGroupRequestProtocol:
     metadata: bytes = binary()
 
 
-@request(11, versions="0-9", flexible="6+")
+@request(11, versions="0-9", flexible="6+", tuned=True)
 class JoinGroupRequest:
     """v1 rebalance_timeout_ms; v5 group_instance_id; v6 flexible; v8 reason"""
 
@@ -65,7 +65,7 @@ class JoinGroupResponseMember:
     metadata: bytes = binary()
 
 
-@response(11, versions="0-9", flexible="6+")
+@response(11, versions="0-9", flexible="6+", tuned=True)
 class JoinGroupResponse:
     """v2 throttle_time_ms; v5 group_instance_id; v6 flexible; v7 protocol_type; v9 skip_assignment"""
 
@@ -86,7 +86,7 @@ class SyncGroupRequestAssignment:
     assignment: bytes = binary()
 
 
-@request(14, versions="0-5", flexible="4+")
+@request(14, versions="0-5", flexible="4+", tuned=True)
 class SyncGroupRequest:
     """v3 group_instance_id; v4 flexible; v5 protocol_type, protocol_name"""
 
@@ -99,7 +99,7 @@ class SyncGroupRequest:
     assignments: list[SyncGroupRequestAssignment] = array(SyncGroupRequestAssignment)
 
 
-@response(14, versions="0-5", flexible="4+")
+@response(14, versions="0-5", flexible="4+", tuned=True)
 class SyncGroupResponse:
     """v1 throttle_time_ms; v4 flexible; v5 protocol_type, protocol_name"""
 
@@ -110,7 +110,7 @@ class SyncGroupResponse:
     assignment: bytes = binary()
 
 
-@request(12, versions="0-4", flexible="4+")
+@request(12, versions="0-4", flexible="4+", tuned=True)
 class HeartbeatRequest:
     """v3 group_instance_id; v4 flexible"""
 
@@ -120,7 +120,7 @@ class HeartbeatRequest:
     group_instance_id: str | None = string("3+", null="3+", default=None)
 
 
-@response(12, versions="0-4", flexible="4+")
+@response(12, versions="0-4", flexible="4+", tuned=True)
 class HeartbeatResponse:
     """v1 throttle_time_ms; v4 flexible"""
 

@@ -55,7 +55,7 @@ class MetadataRequestTopic:
     name: str | None = string(null="10+")
 
 
-@request(3, versions="0-13", flexible="9+")
+@request(3, versions="0-13", flexible="9+", tuned=True)
 class MetadataRequest:
     """v4 allow_auto_topic_creation; v8 include_cluster_authorized_operations,
     include_topic_authorized_operations; v9 flexible; v10 topic_id; v11 no
@@ -97,7 +97,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: int = int32("8+", default=-2147483648)
 
 
-@response(3, versions="0-13", flexible="9+")
+@response(3, versions="0-13", flexible="9+", tuned=True)
 class MetadataResponse:
     """v1 controller_id, rack, is_internal; v2 cluster_id; v3 throttle_time_ms; v5 offline_replicas; v7
     leader_epoch; v8 cluster_authorized_operations, topic_authorized_operations; v9 flexible; v10

@@ -11,7 +11,7 @@ class ConsumerGroupHeartbeatTopicPartitions:
     partitions: list[int] = array(int32)
 
 
-@request(68, versions="0-1", flexible="0+")
+@request(68, versions="0-1", flexible="0+", tuned=True)
 class ConsumerGroupHeartbeatRequest:
     """v1 subscribed_topic_regex"""
 
@@ -42,7 +42,7 @@ class ConsumerGroupHeartbeatResponseAssignment:
     )
 
 
-@response(68, versions="0-1", flexible="0+")
+@response(68, versions="0-1", flexible="0+", tuned=True)
 class ConsumerGroupHeartbeatResponse:
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -13,25 +13,17 @@ from barnabas.protocol.schema.fields import (
     string,
     uuid,
 )
-from barnabas.protocol.schema.struct import request, response, struct, tuned
-from barnabas.protocol.tuned.fetch_request import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ForgottenTopic,
-    ReplicaState,
-    decode_fetch_request,
-)
+from barnabas.protocol.schema.struct import request, response, struct
 
 
-@tuned(ReplicaState)
-class _ReplicaState:
+@struct
+class ReplicaState:
     replica_id: int = int32(default=-1)
     replica_epoch: int = int64(default=-1)
 
 
-@tuned(FetchPartition)
-class _FetchPartition:
+@struct
+class FetchPartition:
     partition: int = int32()
     current_leader_epoch: int = int32("9+", default=-1, ignorable=True)
     fetch_offset: int = int64()
@@ -42,23 +34,22 @@ class _FetchPartition:
     high_watermark: int = int64("18+", default=9223372036854775807, tag=1, ignorable=True)
 
 
-@tuned(FetchTopic)
-class _FetchTopic:
+@struct
+class FetchTopic:
     topic: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partitions: list[FetchPartition] = array(FetchPartition)
 
 
-@tuned(ForgottenTopic)
-class _ForgottenTopic:
+@struct
+class ForgottenTopic:
     topic: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partitions: list[int] = array(int32)
 
 
-@request(1, versions="4-18", flexible="12+", listeners="broker controller")
-@tuned(FetchRequest, decode_fetch_request)
-class _FetchRequest:
+@request(1, versions="4-18", flexible="12+", listeners="broker controller", tuned=True)
+class FetchRequest:
     """v5 log_start_offset; v7 session_id, session_epoch, forgotten_topics_data; v9 current_leader_epoch;
     v11 rack_id; v12 flexible, cluster_id, last_fetched_epoch; v13 no topic, topic_id; v15 no
     replica_id, replica_state; v17 replica_directory_id; v18 high_watermark

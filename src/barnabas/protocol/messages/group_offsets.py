@@ -2,39 +2,26 @@
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.schema.fields import array, boolean, int16, int32, int64, string, uuid
-from barnabas.protocol.schema.struct import request, response, struct, tuned
-from barnabas.protocol.tuned.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    decode_offset_commit_request,
-)
-from barnabas.protocol.tuned.offset_commit_response import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-    encode_offset_commit_response,
-)
+from barnabas.protocol.schema.struct import request, response, struct
 
 
-@tuned(OffsetCommitRequestPartition)
-class _OffsetCommitRequestPartition:
+@struct
+class OffsetCommitRequestPartition:
     partition_index: int = int32()
     committed_offset: int = int64()
     committed_leader_epoch: int = int32("6+", default=-1, ignorable=True)
     committed_metadata: str | None = string(null="0+")
 
 
-@tuned(OffsetCommitRequestTopic)
-class _OffsetCommitRequestTopic:
+@struct
+class OffsetCommitRequestTopic:
     name: str = string("0-9", ignorable=True)
     topic_id: Uuid = uuid("10+", ignorable=True)
     partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
 
 
-@request(8, versions="2-10", flexible="8+")
-@tuned(OffsetCommitRequest, decode_offset_commit_request)
-class _OffsetCommitRequest:
+@request(8, versions="2-10", flexible="8+", tuned=True)
+class OffsetCommitRequest:
     """v5 no retention_time_ms; v6 committed_leader_epoch; v7 group_instance_id; v8 flexible; v10 no name,
     topic_id
     """
@@ -47,22 +34,21 @@ class _OffsetCommitRequest:
     topics: list[OffsetCommitRequestTopic] = array(OffsetCommitRequestTopic)
 
 
-@tuned(OffsetCommitResponsePartition)
-class _OffsetCommitResponsePartition:
+@struct
+class OffsetCommitResponsePartition:
     partition_index: int = int32()
     error_code: int = int16()
 
 
-@tuned(OffsetCommitResponseTopic)
-class _OffsetCommitResponseTopic:
+@struct
+class OffsetCommitResponseTopic:
     name: str = string("0-9", ignorable=True)
     topic_id: Uuid = uuid("10+", ignorable=True)
     partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
 
 
-@response(8, versions="2-10", flexible="8+")
-@tuned(OffsetCommitResponse, encoder=encode_offset_commit_response)
-class _OffsetCommitResponse:
+@response(8, versions="2-10", flexible="8+", tuned=True)
+class OffsetCommitResponse:
     """v3 throttle_time_ms; v8 flexible; v10 no name, topic_id"""
 
     throttle_time_ms: int = int32("3+", ignorable=True)
@@ -90,7 +76,7 @@ class OffsetFetchRequestGroup:
     topics: list[OffsetFetchRequestTopics] | None = array(OffsetFetchRequestTopics, null="0+")
 
 
-@request(9, versions="1-10", flexible="6+")
+@request(9, versions="1-10", flexible="6+", tuned=True)
 class OffsetFetchRequest:
     """v6 flexible; v7 require_stable; v8 no group_id, no topics, groups; v9 member_id, member_epoch; v10
     no name, topic_id
@@ -140,7 +126,7 @@ class OffsetFetchResponseGroup:
     error_code: int = int16()
 
 
-@response(9, versions="1-10", flexible="6+")
+@response(9, versions="1-10", flexible="6+", tuned=True)
 class OffsetFetchResponse:
     """v2 error_code; v3 throttle_time_ms; v5 committed_leader_epoch; v6 flexible; v8 no topics, no
     error_code, groups; v10 no name, topic_id

@@ -17,7 +17,7 @@ class ListOffsetsTopic:
     partitions: list[ListOffsetsPartition] = array(ListOffsetsPartition)
 
 
-@request(2, versions="1-11", flexible="6+")
+@request(2, versions="1-11", flexible="6+", tuned=True)
 class ListOffsetsRequest:
     """v2 isolation_level; v4 current_leader_epoch; v6 flexible; v10 timeout_ms"""
 
@@ -42,7 +42,7 @@ class ListOffsetsTopicResponse:
     partitions: list[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse)
 
 
-@response(2, versions="1-11", flexible="6+")
+@response(2, versions="1-11", flexible="6+", tuned=True)
 class ListOffsetsResponse:
     """v2 throttle_time_ms; v4 leader_epoch; v6 flexible"""
 

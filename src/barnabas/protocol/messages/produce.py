@@ -1,41 +1,37 @@
 """Produce (key 0): append record batches."""
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.schema.fields import Records, array, int16, int32, int64, nested, records, string, uuid
-from barnabas.protocol.schema.struct import request, response, tuned
-from barnabas.protocol.tuned.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-    decode_produce_request,
+from barnabas.protocol.schema.fields import (
+    Records,
+    array,
+    int16,
+    int32,
+    int64,
+    nested,
+    position_of,
+    records,
+    string,
+    uuid,
 )
-from barnabas.protocol.tuned.produce_response import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-    encode_produce_response,
-)
+from barnabas.protocol.schema.struct import request, response, struct
 
 
-@tuned(PartitionProduceData)
-class _PartitionProduceData:
+@struct
+class PartitionProduceData:
     index: int = int32()
     records: Records | None = records(null="0+")
+    start: int = position_of(records)
 
 
-@tuned(TopicProduceData)
-class _TopicProduceData:
+@struct
+class TopicProduceData:
     name: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
 
-@request(0, versions="3-13", flexible="9+")
-@tuned(ProduceRequest, decode_produce_request)
-class _ProduceRequest:
+@request(0, versions="3-13", flexible="9+", tuned=True)
+class ProduceRequest:
     """v9 flexible; v13 no name, topic_id"""
 
     transactional_id: str | None = string(null="0+", default=None)
@@ -44,20 +40,20 @@ class _ProduceRequest:
     topic_data: list[TopicProduceData] = array(TopicProduceData)
 
 
-@tuned(BatchIndexAndErrorMessage)
-class _BatchIndexAndErrorMessage:
+@struct
+class BatchIndexAndErrorMessage:
     batch_index: int = int32()
     batch_index_error_message: str | None = string(null="0+", default=None)
 
 
-@tuned(LeaderIdAndEpoch)
-class _LeaderIdAndEpoch:
+@struct
+class LeaderIdAndEpoch:
     leader_id: int = int32(default=-1)
     leader_epoch: int = int32(default=-1)
 
 
-@tuned(PartitionProduceResponse)
-class _PartitionProduceResponse:
+@struct
+class PartitionProduceResponse:
     index: int = int32()
     error_code: int = int16()
     base_offset: int = int64()
@@ -68,24 +64,23 @@ class _PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch | None = nested(LeaderIdAndEpoch, "10+", tag=0)
 
 
-@tuned(TopicProduceResponse)
-class _TopicProduceResponse:
+@struct
+class TopicProduceResponse:
     name: str = string("0-12", ignorable=True)
     topic_id: Uuid = uuid("13+", ignorable=True)
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
 
 
-@tuned(NodeEndpoint)
-class _NodeEndpoint:
+@struct
+class NodeEndpoint:
     node_id: int = int32()
     host: str = string()
     port: int = int32()
     rack: str | None = string(null="0+", default=None)
 
 
-@response(0, versions="3-13", flexible="9+")
-@tuned(ProduceResponse, encoder=encode_produce_response)
-class _ProduceResponse:
+@response(0, versions="3-13", flexible="9+", tuned=True)
+class ProduceResponse:
     """v5 log_start_offset; v8 record_errors, error_message; v9 flexible; v10 node_endpoints,
     current_leader; v13 no name, topic_id
     """

@@ -1,29 +1,10 @@
 """Producer ids and transactions: keys 22, 24-28 and AllocateProducerIds."""
 
 from barnabas.protocol.schema.fields import array, boolean, int8, int16, int32, int64, string
-from barnabas.protocol.schema.struct import request, response, struct, tuned
-from barnabas.protocol.tuned.add_partitions_request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-    decode_add_partitions_request,
-)
-from barnabas.protocol.tuned.add_partitions_response import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopicResult,
-    encode_add_partitions_response,
-)
-from barnabas.protocol.tuned.end_txn import (
-    EndTxnRequest,
-    EndTxnResponse,
-    decode_end_txn_request,
-    encode_end_txn_response,
-)
+from barnabas.protocol.schema.struct import request, response, struct
 
 
-@request(22, versions="0-6", flexible="2+")
+@request(22, versions="0-6", flexible="2+", tuned=True)
 class InitProducerIdRequest:
     """v2 flexible; v3 producer_id, producer_epoch; v6, which is unfinished in Kafka 4.3: enable2_pc,
     keep_prepared_txn
@@ -37,7 +18,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = boolean("6+")
 
 
-@response(22, versions="0-6", flexible="2+")
+@response(22, versions="0-6", flexible="2+", tuned=True)
 class InitProducerIdResponse:
     """v2 flexible; v6 ongoing_txn_producer_id, ongoing_txn_producer_epoch"""
 
@@ -49,14 +30,14 @@ class InitProducerIdResponse:
     ongoing_txn_producer_epoch: int = int16("6+", default=-1)
 
 
-@tuned(AddPartitionsToTxnTopic)
-class _AddPartitionsToTxnTopic:
+@struct
+class AddPartitionsToTxnTopic:
     name: str = string()
     partitions: list[int] = array(int32)
 
 
-@tuned(AddPartitionsToTxnTransaction)
-class _AddPartitionsToTxnTransaction:
+@struct
+class AddPartitionsToTxnTransaction:
     transactional_id: str = string()
     producer_id: int = int64()
     producer_epoch: int = int16()
@@ -64,9 +45,8 @@ class _AddPartitionsToTxnTransaction:
     topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic)
 
 
-@request(24, versions="0-5", flexible="3+")
-@tuned(AddPartitionsToTxnRequest, decode_add_partitions_request)
-class _AddPartitionsToTxnRequest:
+@request(24, versions="0-5", flexible="3+", tuned=True)
+class AddPartitionsToTxnRequest:
     """v3 flexible; v4 transactions, no v3_and_below_transactional_id, no v3_and_below_producer_id, no
     v3_and_below_producer_epoch, no v3_and_below_topics
     """
@@ -78,27 +58,26 @@ class _AddPartitionsToTxnRequest:
     v3_and_below_topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "0-3")
 
 
-@tuned(AddPartitionsToTxnPartitionResult)
-class _AddPartitionsToTxnPartitionResult:
+@struct
+class AddPartitionsToTxnPartitionResult:
     partition_index: int = int32()
     partition_error_code: int = int16()
 
 
-@tuned(AddPartitionsToTxnTopicResult)
-class _AddPartitionsToTxnTopicResult:
+@struct
+class AddPartitionsToTxnTopicResult:
     name: str = string()
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = array(AddPartitionsToTxnPartitionResult)
 
 
-@tuned(AddPartitionsToTxnResult)
-class _AddPartitionsToTxnResult:
+@struct
+class AddPartitionsToTxnResult:
     transactional_id: str = string()
     topic_results: list[AddPartitionsToTxnTopicResult] = array(AddPartitionsToTxnTopicResult)
 
 
-@response(24, versions="0-5", flexible="3+")
-@tuned(AddPartitionsToTxnResponse, encoder=encode_add_partitions_response)
-class _AddPartitionsToTxnResponse:
+@response(24, versions="0-5", flexible="3+", tuned=True)
+class AddPartitionsToTxnResponse:
     """v3 flexible; v4 error_code, results_by_transaction, no results_by_topic_v3_and_below"""
 
     throttle_time_ms: int = int32()
@@ -109,7 +88,7 @@ class _AddPartitionsToTxnResponse:
     )
 
 
-@request(25, versions="0-4", flexible="3+")
+@request(25, versions="0-4", flexible="3+", tuned=True)
 class AddOffsetsToTxnRequest:
     """v3 flexible"""
 
@@ -119,7 +98,7 @@ class AddOffsetsToTxnRequest:
     group_id: str = string()
 
 
-@response(25, versions="0-4", flexible="3+")
+@response(25, versions="0-4", flexible="3+", tuned=True)
 class AddOffsetsToTxnResponse:
     """v3 flexible"""
 
@@ -127,9 +106,8 @@ class AddOffsetsToTxnResponse:
     error_code: int = int16()
 
 
-@request(26, versions="0-5", flexible="3+")
-@tuned(EndTxnRequest, decode_end_txn_request)
-class _EndTxnRequest:
+@request(26, versions="0-5", flexible="3+", tuned=True)
+class EndTxnRequest:
     """v3 flexible"""
 
     transactional_id: str = string()
@@ -138,9 +116,8 @@ class _EndTxnRequest:
     committed: bool = boolean()
 
 
-@response(26, versions="0-5", flexible="3+")
-@tuned(EndTxnResponse, encoder=encode_end_txn_response)
-class _EndTxnResponse:
+@response(26, versions="0-5", flexible="3+", tuned=True)
+class EndTxnResponse:
     """v3 flexible; v5 producer_id, producer_epoch"""
 
     throttle_time_ms: int = int32()
@@ -209,7 +186,7 @@ class TxnOffsetCommitRequestTopic:
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
 
 
-@request(28, versions="0-5", flexible="3+")
+@request(28, versions="0-5", flexible="3+", tuned=True)
 class TxnOffsetCommitRequest:
     """v2 committed_leader_epoch; v3 flexible, generation_id, member_id, group_instance_id"""
 
@@ -235,7 +212,7 @@ class TxnOffsetCommitResponseTopic:
     partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
 
 
-@response(28, versions="0-5", flexible="3+")
+@response(28, versions="0-5", flexible="3+", tuned=True)
 class TxnOffsetCommitResponse:
     """v3 flexible"""
 

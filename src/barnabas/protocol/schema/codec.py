@@ -4,9 +4,7 @@ The functions for a (message, version) are generated at first use and cached. Th
 number of declared versions.
 """
 
-from collections.abc import Callable
 from functools import partial
-from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from barnabas.base.errors import BarnabasError
@@ -25,8 +23,8 @@ T = TypeVar("T")
 _decoders: Final[dict[tuple[type, int], Decode]] = {}
 _stepped_decoders: Final[dict[tuple[type, int], SteppedDecode]] = {}
 _encoders: Final[dict[tuple[type, int], Encode]] = {}
-# For messages that a hand-written encoder does not handle.
-_generated_encoders: Final[dict[tuple[type, int], Encode]] = {}
+# For messages that a tuned encoder does not write.
+_generic_encoders: Final[dict[tuple[type, int], Encode]] = {}
 
 
 class UnsupportedVersion(BarnabasError):
@@ -61,11 +59,8 @@ def decoder(cls: type, version: int) -> Decode:
     function = _decoders.get((cls, version))
     if function is None:
         _check(cls, version)
-        by_hand = schema_of(cls).tuned_decoder
-        if by_hand and _is_compiled(by_hand):
-            function = partial(by_hand, version)
-        else:
-            function = compile_decoder(cls, version)
+        tuned = schema_of(cls).tuned_decoder
+        function = partial(tuned, version) if tuned else compile_decoder(cls, version)
         _decoders[cls, version] = function
     return function
 
@@ -87,7 +82,7 @@ def encode_parts(message: object, version: int, parts: list[bytes]) -> None:
         function = _encoder(type(message), version)
     try:
         if function(message, parts) is False:
-            _generated_encoder(type(message), version)(message, parts)
+            _generic_encoder(type(message), version)(message, parts)
     except ENCODE_FAILURES as failure:
         raise _refusal(message, version) from failure
 
@@ -108,25 +103,17 @@ def _refusal(message: object, version: int) -> NotEncodable:
 
 def _encoder(cls: type, version: int) -> Encode:
     _check(cls, version)
-    by_hand = schema_of(cls).tuned_encoder
-    if by_hand and _is_compiled(by_hand):
-        function: Encode = partial(by_hand, version)
-    else:
-        function = compile_encoder(cls, version)
+    tuned = schema_of(cls).tuned_encoder
+    function: Encode = partial(tuned, version) if tuned else compile_encoder(cls, version)
     _encoders[cls, version] = function
     return function
 
 
-def _generated_encoder(cls: type, version: int) -> Encode:
-    function = _generated_encoders.get((cls, version))
+def _generic_encoder(cls: type, version: int) -> Encode:
+    function = _generic_encoders.get((cls, version))
     if function is None:
-        function = _generated_encoders[cls, version] = compile_encoder(cls, version)
+        function = _generic_encoders[cls, version] = compile_encoder(cls, version)
     return function
-
-
-def _is_compiled(by_hand: Callable[..., object]) -> bool:
-    """Whether a hand-written codec is compiled: interpreted, it is slower than a generated one."""
-    return not isinstance(by_hand, FunctionType)
 
 
 def _check(cls: type, version: int) -> None:

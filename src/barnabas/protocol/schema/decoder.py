@@ -244,6 +244,9 @@ class _DecoderSource(Source):
     def _sized(self, layout: Layout, field: Field, target: str) -> None:
         """Generate the read of a string, bytes, records or array: a length, then bytes or items."""
         length = self._length(layout, field)
+        if field.position:
+            struct = target.removesuffix(f".{field.name}")
+            self.add(f"{struct}.{field.position} = p if {length} >= 0 else -1")
         if layout.version in field.null:
             self.add(f"if {length} < 0: {target} = None")
             self.add("else:")

@@ -20,7 +20,7 @@ from barnabas.protocol.schema.layout import (
 from barnabas.protocol.schema.source import Source
 from barnabas.protocol.wire import STRING_BYTES_MAX, write_uvarint
 
-# (message, parts): appends the message's bytes to parts. A hand-written one returns False if it did not.
+# (message, parts): appends the message's bytes to parts. A tuned one returns False if it did not.
 Encode = Callable[[object, list[bytes]], object]
 
 

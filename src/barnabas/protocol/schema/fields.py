@@ -8,7 +8,7 @@ must be at its default when a message is written in a version that lacks it.
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.protocol.schema.versions import ALWAYS, NEVER, Versions, parse_versions
@@ -56,6 +56,7 @@ class Field:
         "kind",
         "name",
         "null",
+        "position",
         "struct",
         "tag",
         "versions",
@@ -84,9 +85,20 @@ class Field:
         self.struct = struct
         self.item = item
         self.compact = compact
+        # An attribute with the position of the records in the decoded frame; set by position_of().
+        self.position = ""
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.kind.name.lower()} {self.versions}"
+
+
+class Position:
+    """Declares the attribute with the position of a `records` field."""
+
+    __slots__ = ("field",)
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
 
 
 def int8(versions: str = "0+", *, default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
@@ -157,6 +169,14 @@ def records(versions: str = "0+", *, null: str = "none") -> Records:
     """Opaque record batches: a view of the frame when decoded, anything with a length when encoded."""
     default = None if null != "none" else b""
     return cast(bytes, Field(Kind.RECORDS, versions, default, null))
+
+
+def position_of(records: object, *, init: Literal[False] = False) -> int:
+    """Declare an attribute with the position of `records` in the frame, which is records.obj.
+
+    It is not on the wire. Decoders set it; it is -1 for records that do not come from a frame.
+    """
+    return cast(int, Position(cast(Field, records)))
 
 
 def nested(

@@ -54,7 +54,7 @@ def json_text(value: object) -> str:
             return f"[{','.join(map(json_text, value))}]"
         case dict():
             return "{" + ",".join(f"{_string(name)}:{json_text(item)}" for name, item in value.items()) + "}"
-    raise AssertionError(f"{type(value).__name__} is no JSON value")
+    raise AssertionError(f"{type(value).__name__} is not a JSON value")
 
 
 # Values

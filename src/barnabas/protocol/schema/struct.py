@@ -2,13 +2,20 @@
 
 A declaration is an ordinary class body whose values come from the functions of fields.py. The constructor is
 generated at the first call, because most programs construct few of the messages.
+
+For tuned messages and their structs the build writes and compiles classes (protocol/tuned/). Where they are
+installed, a declaration turns into the compiled class, with the same fields, methods and schema.
 """
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
+from types import ModuleType
 from typing import Any, TypeVar, cast, dataclass_transform
 
-from barnabas.protocol.schema.fields import Field
+from barnabas.protocol.schema.fields import Field, Position, position_of
 from barnabas.protocol.schema.versions import ALWAYS, NEVER, Versions, parse_versions
 
 T = TypeVar("T")
@@ -23,6 +30,7 @@ class Schema:
     __slots__ = (
         "fields",
         "flexible",
+        "is_tuned",
         "key",
         "kind",
         "listeners",
@@ -40,10 +48,12 @@ class Schema:
         self.kind = "struct"
         self.key: int | None = None
         self.listeners: tuple[str, ...] = ()
-        # A hand-written decoder: (version, frame, position) -> (message, position after it).
+        # Whether the build generates a class, a decoder and an encoder.
+        self.is_tuned = False
+        # The decoder, if it is installed: (version, frame, position) -> (message, position after it).
         self.tuned_decoder: TunedDecoder | None = None
-        # A hand-written encoder: (version, message, parts) -> whether it has encoded the message; otherwise
-        # the generated one does.
+        # The encoder, if it is installed: (version, message, parts) -> whether it has encoded the message;
+        # otherwise the generic one does.
         self.tuned_encoder: TunedEncoder | None = None
 
 
@@ -51,31 +61,10 @@ def schema_of(cls: type) -> Schema:
     return cast(Schema, cls.__dict__["__schema__"])
 
 
-@dataclass_transform(kw_only_default=True)
+@dataclass_transform(kw_only_default=True, field_specifiers=(position_of,))
 def struct(cls: type[T]) -> type[T]:
     """A part of a message."""
     return _build(cls)
-
-
-def tuned(
-    native: type[T], decoder: TunedDecoder | None = None, encoder: TunedEncoder | None = None
-) -> Callable[[type], type[T]]:
-    """A struct with a hand-written class, and optionally decoder and encoder, in a kernel.
-
-    Goes below @request or @response. The kernel's class gets the schema of the declaration; it must have the
-    declared fields and defaults, which a test checks. The declaration has a different name, so that mypyc
-    takes the message for the kernel's class, with the fields of a C struct.
-    """
-
-    def decorate(cls: type) -> type[T]:
-        schema = Schema(native.__name__, _take_fields(cls))
-        schema.tuned_decoder = decoder
-        schema.tuned_encoder = encoder
-        for name, value in {"__schema__": schema, **_METHODS}.items():
-            setattr(native, name, value)
-        return native
-
-    return decorate
 
 
 @dataclass_transform(kw_only_default=True)
@@ -86,17 +75,23 @@ def message(
     flexible: str = "none",
     key: int | None = None,
     listeners: tuple[str, ...] = (),
+    tuned: bool = False,
 ) -> Callable[[type[T]], type[T]]:
     """A whole message. `key` is the API key of a request or response, or the type of a stored record."""
 
     def decorate(cls: type[T]) -> type[T]:
-        built = cls if "__schema__" in cls.__dict__ else _build(cls)
+        built = _build(cls)
         schema = schema_of(built)
         schema.kind = kind
         schema.versions = parse_versions(versions)
         schema.flexible = parse_versions(flexible)
         schema.key = key
         schema.listeners = listeners
+        schema.is_tuned = tuned
+        generated = _generated_module(cls.__module__)
+        if generated is not None:
+            schema.tuned_decoder = generated.DECODERS.get(cls.__name__)
+            schema.tuned_encoder = generated.ENCODERS.get(cls.__name__)
         return built
 
     return decorate
@@ -104,28 +99,55 @@ def message(
 
 @dataclass_transform(kw_only_default=True)
 def request(
-    key: int, *, versions: str, flexible: str, listeners: str = "broker"
+    key: int, *, versions: str, flexible: str, listeners: str = "broker", tuned: bool = False
 ) -> Callable[[type[T]], type[T]]:
     return message(
-        "request", key=key, versions=versions, flexible=flexible, listeners=tuple(listeners.split())
+        "request",
+        key=key,
+        versions=versions,
+        flexible=flexible,
+        listeners=tuple(listeners.split()),
+        tuned=tuned,
     )
 
 
 @dataclass_transform(kw_only_default=True)
-def response(key: int, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    return message("response", key=key, versions=versions, flexible=flexible)
+def response(key: int, *, versions: str, flexible: str, tuned: bool = False) -> Callable[[type[T]], type[T]]:
+    return message("response", key=key, versions=versions, flexible=flexible, tuned=tuned)
 
 
 def _build(cls: type[T]) -> type[T]:
-    """Create the class again with slots, which cannot be added to an existing class."""
+    """Return the compiled class, or create the class again: slots cannot be added to an existing one."""
     fields = _take_fields(cls)
-    names = {field.name for field in fields} | {"__dict__", "__weakref__"}
-    body = {name: value for name, value in cls.__dict__.items() if name not in names}
-    body["__slots__"] = (*(field.name for field in fields), "unknown_tags")
-    body["__schema__"] = Schema(cls.__name__, fields)
-    body["__init__"] = _first_init
-    body.update(_METHODS)
+    methods: dict[str, Any] = {"__schema__": Schema(cls.__name__, fields), **_METHODS}
+    native: type[T] | None = getattr(_generated_module(cls.__module__), cls.__name__, None)
+    if native is not None:
+        for name, value in methods.items():
+            setattr(native, name, value)
+        return native
+    attributes = [*(field.name for field in fields), *(one.position for one in fields if one.position)]
+    removed = {*attributes, "__dict__", "__weakref__"}
+    body = {name: value for name, value in cls.__dict__.items() if name not in removed}
+    body.update(methods, __slots__=(*attributes, "unknown_tags"), __init__=_first_init)
     return cast(type[T], type(cls.__name__, cls.__bases__, body))
+
+
+@cache
+def _generated_module(declared_in: str) -> ModuleType | None:
+    """The compiled classes and codecs of a family of messages; None if the build has not made any.
+
+    Interpreted, they would be slower than the generic ones.
+    """
+    package, _, family = declared_in.rpartition(".")
+    if package != "barnabas.protocol.messages":
+        return None
+    try:
+        spec = find_spec(f"barnabas.protocol.generated.{family}")
+    except ModuleNotFoundError:
+        return None
+    if spec is None or spec.origin is None or spec.origin.endswith(".py"):
+        return None
+    return import_module(spec.name)
 
 
 def _take_fields(cls: type) -> tuple[Field, ...]:
@@ -134,6 +156,8 @@ def _take_fields(cls: type) -> tuple[Field, ...]:
         if isinstance(value, Field):
             value.name = name
             fields.append(value)
+        elif isinstance(value, Position):
+            value.field.position = name
     return tuple(fields)
 
 
@@ -163,6 +187,8 @@ def _compile_init(schema: Schema) -> Callable[..., None]:
         arguments.append(f"{field.name}={'UNSET' if is_fresh else default}")
         value = f"{default} if {field.name} is UNSET else {field.name}" if is_fresh else field.name
         body.append(f"    self.{field.name} = {value}")
+        if field.position:
+            body.append(f"    self.{field.position} = -1")
     head = ", ".join(["self", "*", *arguments, "unknown_tags=()"])
     source = "\n".join([f"def __init__({head}):", *body, "    self.unknown_tags = unknown_tags"])
     exec(compile(source, f"<{schema.name} constructor>", "exec"), constants)

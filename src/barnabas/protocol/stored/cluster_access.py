@@ -66,3 +66,12 @@ class DelegationTokenRecord:
 @message("metadata", key=26, versions="0", flexible="0+")
 class RemoveDelegationTokenRecord:
     token_id: str = string()
+
+
+@message("data", versions="0", flexible="0+")
+class DefaultPrincipalData:
+    """A principal as brokers forward it inside Envelope."""
+
+    type: str = string()
+    name: str = string()
+    token_authenticated: bool = boolean()

@@ -91,10 +91,17 @@ TRANSACTION_STATE = CoordinatorTopic("__transaction_state", ("transactions",))
 SHARE_GROUP_STATE = CoordinatorTopic("__share_group_state", ("share_state",))
 
 
+# The types that precede keys, by class.
+_key_types: dict[type, bytes] = {}
+
+
 def encode_key(key: object) -> bytes:
-    kind = schema_of(type(key)).key
-    assert kind is not None, f"{type(key).__name__} is not a coordinator key"
-    return _INT16.pack(kind) + encode(key, 0)
+    kind = _key_types.get(type(key))
+    if kind is None:
+        number = schema_of(type(key)).key
+        assert number is not None, f"{type(key).__name__} is not a coordinator key"
+        kind = _key_types[type(key)] = _INT16.pack(number)
+    return kind + encode(key, 0)
 
 
 def encode_value(value: object, version: int) -> bytes:

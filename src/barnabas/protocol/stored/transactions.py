@@ -1,6 +1,6 @@
-"""Records of __transaction_state."""
+"""Records of __transaction_state, and the snapshot of a partition's producers."""
 
-from barnabas.protocol.schema.fields import array, int8, int16, int32, int64, string
+from barnabas.protocol.schema.fields import array, int8, int16, int32, int64, string, uint32
 from barnabas.protocol.schema.struct import message, struct
 
 
@@ -30,3 +30,23 @@ class TransactionLogValue:
     transaction_last_update_timestamp_ms: int = int64()
     transaction_start_timestamp_ms: int = int64()
     client_transaction_version: int = int16("1+", tag=2)
+
+
+@struct
+class ProducerEntry:
+    producer_id: int = int64()
+    epoch: int = int16()
+    last_sequence: int = int32()
+    last_offset: int = int64()
+    offset_delta: int = int32()
+    timestamp: int = int64()
+    coordinator_epoch: int = int32()
+    current_txn_first_offset: int = int64()
+
+
+@message("data", versions="1", flexible="none")
+class ProducerSnapshot:
+    """The content of a .snapshot file, after its version number."""
+
+    crc: int = uint32()
+    producer_entries: list[ProducerEntry] = array(ProducerEntry)

@@ -1,9 +1,9 @@
-"""Reading a frame field by field, for the hand-tuned decoders (compiled).
+"""Reading a frame field by field, for tuned decoders (compiled).
 
 A read past the end of the frame raises BadWire or IndexError; the decoder on top turns that into Malformed.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
@@ -17,8 +17,11 @@ from barnabas.protocol.wire import (
     rest_of_uvarint,
 )
 
+# Not imported: a constant of a module that is not compiled is looked up at every use.
 ZERO_UUID: Final = Uuid(bytes(16))
 NO_TAGS: Final[tuple[tuple[int, bytes], ...]] = ()
+# The argument for a nullable list that is not given. None is a null list.
+NEW_LIST: Final[list[Any]] = []
 
 
 @mypyc_attr(free_list_len=1, acyclic=True)
@@ -72,6 +75,20 @@ def read_count(r: Reader, least: i64) -> i64:
     return count
 
 
+def read_null_array(r: Reader) -> bool:
+    """Whether an array is null; only then its length has been read."""
+    start = r.at
+    count: i64
+    if r.flexible:
+        count = read_length(r) - 1
+    else:
+        count = i64(read_int32(r))
+    if count < 0:
+        return True
+    r.at = start
+    return False
+
+
 def read_string(r: Reader) -> str:
     text = read_nullable_string(r)
     if text is None:
@@ -95,12 +112,50 @@ def read_nullable_string(r: Reader) -> str | None:
     return r.buf[start : start + size].decode("utf-8")
 
 
+def read_bytes(r: Reader) -> bytes:
+    data = read_nullable_bytes(r)
+    if data is None:
+        raise BadWire
+    return data
+
+
+def read_nullable_bytes(r: Reader) -> bytes | None:
+    size = read_size(r)
+    if size < 0:
+        return None
+    start = r.at
+    r.at = start + size
+    return r.buf[start : start + size]
+
+
+def read_size(r: Reader) -> i64:
+    """The length of bytes or records, which are in the frame; negative for null."""
+    size: i64
+    if r.flexible:
+        size = read_length(r) - 1
+    else:
+        size = i64(read_int32(r))
+    if size > r.end - r.at:
+        raise BadWire
+    return size
+
+
 def read_uuid(r: Reader) -> Uuid:
     start = r.at
     if r.end - start < 16:
         raise BadWire
     r.at = start + 16
     return Uuid(r.buf[start : start + 16])
+
+
+def read_int8(r: Reader) -> i32:
+    value = signed_byte(r.buf[r.at])
+    r.at += 1
+    return value
+
+
+def signed_byte(value: i64) -> i32:
+    return i32(value - 256 if value > 127 else value)
 
 
 def read_int16(r: Reader) -> i32:

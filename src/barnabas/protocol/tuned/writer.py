@@ -1,7 +1,7 @@
-"""Writing a message field by field, for the hand-tuned encoders (compiled).
+"""Writing a message field by field, for tuned encoders (compiled).
 
 They write messages of the usual shape into one bytes object. For any other message they raise one of
-ENCODE_FAILURES; the encoder on top then leaves the whole message to the generated encoder, which handles
+ENCODE_FAILURES; the encoder on top then leaves the whole message to the generic encoder, which handles
 every shape and raises the error for an invalid message.
 """
 
@@ -29,6 +29,13 @@ def write_count(w: BytesWriter, flexible: bool, count: i64) -> None:
         write_i32_be(w, i32(count))
 
 
+def write_null_array(w: BytesWriter, flexible: bool) -> None:
+    if flexible:
+        w.append(u8(0))
+    else:
+        write_i32_be(w, -1)
+
+
 def write_string(w: BytesWriter, flexible: bool, text: str) -> None:
     data = text.encode()
     size: i64 = len(data)
@@ -50,16 +57,49 @@ def write_nullable_string(w: BytesWriter, flexible: bool, text: str | None) -> N
         write_i16_be(w, i16(-1))
 
 
+def write_bytes(w: BytesWriter, flexible: bool, data: bytes) -> None:
+    size: i64 = len(data)
+    if flexible:
+        write_length(w, size + 1)
+    else:
+        write_i32_be(w, i32(size))
+    w.write(data)
+
+
+def write_nullable_bytes(w: BytesWriter, flexible: bool, data: bytes | None) -> None:
+    if data is not None:
+        write_bytes(w, flexible, data)
+    else:
+        write_null_array(w, flexible)
+
+
 def write_uuid(w: BytesWriter, value: Uuid) -> None:
     if len(value) != 16:
         raise Unwritable
     w.write(value)
 
 
+def write_bool(w: BytesWriter, value: bool) -> None:
+    w.append(u8(1) if value else u8(0))
+
+
+def write_int8(w: BytesWriter, value: i32) -> None:
+    if not -0x80 <= value <= 0x7F:
+        raise Unwritable
+    w.append(u8(value & 0xFF))
+
+
 def write_int16(w: BytesWriter, value: i32) -> None:
     if not -0x8000 <= value <= 0x7FFF:
         raise Unwritable
     write_i16_be(w, i16(value))
+
+
+def write_int32_item(w: BytesWriter, value: int) -> None:
+    """Write a number from a list, whose items may be of any size."""
+    if not -0x80000000 <= value <= 0x7FFFFFFF:
+        raise Unwritable
+    write_i32_be(w, i32(value))
 
 
 def write_length(w: BytesWriter, value: i64) -> None:

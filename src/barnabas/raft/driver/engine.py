@@ -18,8 +18,8 @@ from barnabas.base.tasks import together
 from barnabas.raft.batches import encode_batch, leader_change_batch
 from barnabas.raft.core import RaftCore
 from barnabas.raft.driver.delivery import Delivery
-from barnabas.raft.driver.installing import fetch_snapshot
 from barnabas.raft.driver.log_work import LogWork
+from barnabas.raft.driver.peers import Peers, fetch_snapshot
 from barnabas.raft.driver.waiting import Uncommitted
 from barnabas.raft.effects import (
     AppendFetched,
@@ -44,10 +44,10 @@ from barnabas.raft.effects import (
 from barnabas.raft.errors import NoDescriptor, NoRoom, NotLeader, QuorumClosed
 from barnabas.raft.events import Event, Flushed, SnapshotInstalled, Tick, Truncated
 from barnabas.raft.facts import Election, LeaderAndEpoch
-from barnabas.raft.peers import Peers
 from barnabas.storage.directory.full_disk import FullDisk
-from barnabas.storage.errors import StorageError, is_full, is_shortage
+from barnabas.storage.errors import StorageError, is_full
 from barnabas.storage.producers.table import Origin
+from barnabas.storage.shortage import is_shortage
 
 logger = logging.getLogger(__name__)
 

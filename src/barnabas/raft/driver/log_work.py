@@ -14,8 +14,8 @@ from barnabas.raft.driver.metadata_log import MetadataLog, write_recovery_point
 from barnabas.raft.facts import Election
 from barnabas.raft.quorum_state import write_quorum_state
 from barnabas.storage.flush import close, flush
-from barnabas.storage.patience import PatientExecutor
 from barnabas.storage.removal import remove_all
+from barnabas.storage.shortage import RetryingExecutor
 from barnabas.storage.truncation import restart_at, truncate
 
 
@@ -25,7 +25,7 @@ class LogWork:
     def __init__(self, log: MetadataLog, executor: Executor, clock: Clock) -> None:
         self.log: Final = log
         # Retries on a shortage of descriptors, which is temporary.
-        self.executor: Final = PatientExecutor(executor)
+        self.executor: Final = RetryingExecutor(executor)
         self.clock: Final = clock
 
     async def sync(self) -> None:

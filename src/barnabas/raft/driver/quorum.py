@@ -18,6 +18,7 @@ from barnabas.raft.driver.delivery import Delivery, QuorumListener
 from barnabas.raft.driver.engine import Engine
 from barnabas.raft.driver.log_work import LogWork
 from barnabas.raft.driver.opening import open_metadata_log
+from barnabas.raft.driver.peers import Peers, SnapshotPart
 from barnabas.raft.driver.snapshotting import SnapshotAges, check_snapshot_id, clean, write_snapshot
 from barnabas.raft.effects import Answer, EpochAnswer, FetchAnswer, VoteAnswer
 from barnabas.raft.errors import (
@@ -29,7 +30,6 @@ from barnabas.raft.errors import (
 )
 from barnabas.raft.events import Event, FetchRequested, ResignRequested
 from barnabas.raft.facts import METADATA, NONE, LeaderAndEpoch, OffsetAndEpoch, Voter
-from barnabas.raft.peers import Peers, SnapshotPart
 from barnabas.raft.roles import Leader
 from barnabas.raft.settings import QuorumSettings
 from barnabas.raft.snapshots import read_part, snapshot_name

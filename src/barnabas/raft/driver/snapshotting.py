@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from functools import partial
 
-from barnabas.raft.cleaning import new_log_start
 from barnabas.raft.driver.log_work import LogWork
 from barnabas.raft.driver.metadata_log import MetadataLog
 from barnabas.raft.errors import BadSnapshotId
@@ -11,6 +10,7 @@ from barnabas.raft.facts import OffsetAndEpoch
 from barnabas.raft.settings import QuorumSettings
 from barnabas.raft.snapshots import (
     SnapshotFile,
+    new_log_start,
     read_snapshot,
     remove_snapshots,
     snapshot_batches,

@@ -15,7 +15,7 @@ from barnabas.controller.bootstrap import bootstrap_records
 from barnabas.controller.controller import Controller
 from barnabas.controller.facts import SUPPORTED_FEATURES, ControllerSettings
 from barnabas.controller.shell import ControllerShell
-from barnabas.metadata.snapshot_schedule import SnapshotSchedule
+from barnabas.metadata.snapshot import SnapshotSchedule
 from barnabas.protocol.messages.brokers import ControllerRegistrationRequest, Feature, Listener
 from barnabas.raft.driver import Quorum
 from barnabas.raft.facts import Voter

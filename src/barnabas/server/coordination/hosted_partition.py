@@ -1,13 +1,21 @@
-"""A partition of an internal topic that a coordinator leads: implements coordinators/runtime/ports.py."""
+"""The partitions of an internal topic that this broker leads: the logs of a coordinator's shards.
 
+HostedPartition implements the port LedPartition of coordinators/runtime. LedPartitions follows the metadata:
+it starts a shard when this broker becomes the leader of a partition, and stops it afterwards.
+"""
+
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Generic
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.executor import Executor
+from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.ports import CannotWrite, RefusedByLog
+from barnabas.coordinators.runtime.ports import AnyShard, CannotWrite, RefusedByLog
+from barnabas.coordinators.runtime.shards import Shards
+from barnabas.coordinators.runtime.writing import NextBatch
+from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import (
     BASE_OFFSET_AT,
@@ -18,6 +26,7 @@ from barnabas.records.header import (
 )
 from barnabas.replication.errors import NotEnoughReplicas
 from barnabas.replication.partition import Partition
+from barnabas.replication.replicas import Replicas
 from barnabas.server.errors import code_of
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.manager import LogManager
@@ -27,7 +36,7 @@ from barnabas.storage.warming import warmed
 
 
 class HostedPartition:
-    """One partition that this broker leads, in one epoch of its leadership."""
+    """One partition that this broker leads, in one epoch of its leadership. It ends with end()."""
 
     def __init__(
         self,
@@ -42,6 +51,24 @@ class HostedPartition:
         self._logs = logs
         self._executor = executor
         self._codec = codec
+        self.on_committed: Callable[[], None] | None = None
+        partition.waiters[self] = None
+
+    def is_still(self, partition: Partition | None) -> bool:
+        """Whether this broker still leads it in the same epoch. `partition` is the current replica."""
+        return (
+            partition is self.partition
+            and partition is not None
+            and partition.leader_epoch == self.leader_epoch
+        )
+
+    def end(self) -> None:
+        self.partition.waiters.pop(self, None)
+
+    def poke(self, _partition: Partition) -> None:
+        """The partition has changed: more of it may be committed."""
+        if self.on_committed is not None:
+            self.on_committed()
 
     @property
     def name(self) -> str:
@@ -63,29 +90,21 @@ class HostedPartition:
     def batch_bytes_max(self) -> int:
         return self.partition.log.config.max_message_bytes
 
-    def place(self) -> Place:
+    def next_batch(self) -> NextBatch:
         log = self.partition.log
-        return Place(log.end_offset, self.leader_epoch, log.rules.max_bytes, self._codec)
+        return NextBatch(log.end_offset, self.leader_epoch, log.rules.max_bytes, self._codec)
 
-    def append(self, batch: bytes, now_ms: int) -> int:
-        return self._write(batch, now_ms, None, False, 0)
-
-    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
+    def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
+        verification: Verification | None = None
+        must_verify = False
+        transaction_version = 0
         if isinstance(stamp, EndMarker):
-            return self._write(batch, now_ms, None, False, stamp.transaction_version)
-        proof = stamp.proof
-        assert proof is None or isinstance(proof, Verification), f"not a verification of a log: {proof!r}"
-        return self._write(batch, now_ms, proof, stamp.must_verify, 0)
-
-    def _write(
-        self,
-        batch: bytes,
-        now_ms: int,
-        verification: Verification | None,
-        must_verify: bool,
-        transaction_version: int,
-    ) -> int:
-        """Append and return the offset after the batch; CannotWrite or RefusedByLog if that fails."""
+            transaction_version = stamp.transaction_version
+        elif stamp is not None:
+            proof = stamp.proof
+            assert proof is None or isinstance(proof, Verification), f"not a verification of a log: {proof!r}"
+            verification = proof
+            must_verify = stamp.must_verify
         partition = self.partition
         try:
             partition.need_leader(self.leader_epoch)
@@ -133,3 +152,51 @@ def whole_batches(data: bytes, what: str) -> tuple[bytes, int]:
     if data and at == 0:
         raise CorruptLog(what, position=0, what="no complete batch")
     return data[:at], after
+
+
+class LedPartitions(Generic[AnyShard]):
+    """follow() must be called with every applied image in which topics have changed."""
+
+    def __init__(
+        self,
+        shards: Shards[AnyShard],
+        *,
+        replicas: Replicas,
+        logs: LogManager,
+        executor: Executor,
+        codec: Codec,
+    ) -> None:
+        self._shards = shards
+        self._replicas = replicas
+        self._logs = logs
+        self._executor = executor
+        self._codec = codec
+        self._led: dict[int, HostedPartition] = {}
+
+    def follow(self, image: MetadataImage) -> None:
+        """Start shards for partitions that this broker now leads, and stop those that it no longer leads."""
+        name = self._shards.topic
+        topic = image.topics.get(name)
+        leads = {}
+        for index in range(0 if topic is None else len(topic.partitions)):
+            partition = self._replicas.partitions.get(TopicPartition(name, index))
+            if partition is not None and partition.is_leader:
+                leads[index] = partition
+        for index, led in list(self._led.items()):
+            if not led.is_still(leads.get(index)):
+                self._led.pop(index).end()
+                self._shards.resign(index)
+        for index, partition in leads.items():
+            if index not in self._led:
+                hosted = HostedPartition(
+                    partition, logs=self._logs, executor=self._executor, codec=self._codec
+                )
+                self._led[index] = hosted
+                self._shards.lead(index, hosted)
+
+    def close(self) -> None:
+        """The broker is stopping: tell waiting clients to look for another coordinator."""
+        for led in self._led.values():
+            led.end()
+        self._led.clear()
+        self._shards.close()

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from barnabas.base.tasks import Tasks
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.topics import (
     CreatableTopic,
@@ -14,6 +13,7 @@ from barnabas.protocol.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings

@@ -6,24 +6,19 @@ from barnabas.base.clock import Clock
 from barnabas.base.executor import Executor
 from barnabas.base.ids import TopicPartition
 from barnabas.base.tasks import Tasks
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.coordinators.runtime.ports import LedPartition
 from barnabas.coordinators.runtime.shards import Shards
-from barnabas.coordinators.txn.ground import TxnGround
-from barnabas.coordinators.txn.markers import MarkersToWrite
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.shard import TxnShard
+from barnabas.coordinators.txn.table import MarkersToWrite, TxnSettings, TxnTable
 from barnabas.metadata.changes import Changes
 from barnabas.metadata.image import MetadataImage
+from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.header import Codec
-from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
-from barnabas.server.coordination.groups import Groups
-from barnabas.server.coordination.hosted_partition import HostedPartition
-from barnabas.server.coordination.led_topic import LedTopic
-from barnabas.server.coordination.marker_writing import MarkerAppends
-from barnabas.server.coordination.markers import MarkerDesk, Markers
+from barnabas.server.coordination.groups import GroupCoordinator
+from barnabas.server.coordination.hosted_partition import LedPartitions
+from barnabas.server.coordination.markers import MarkerAppender, TransactionMarkerManager
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.dynamic import DynamicSettings
 from barnabas.storage.manager import LogManager
@@ -34,7 +29,7 @@ _FEATURE: Final = "transaction.version"
 TxnHost: TypeAlias = ShardHost[TxnShard]
 
 
-class Transactions:
+class TransactionCoordinator:
     """follow() must be called with every metadata image after it has been applied."""
 
     def __init__(
@@ -46,21 +41,18 @@ class Transactions:
         settings: DynamicSettings,
         logs: LogManager,
         replicas: Replicas,
-        groups: Groups,
+        groups: GroupCoordinator,
         image: MetadataImage,
     ) -> None:
         self._settings = settings
-        self._logs = logs
-        self._executor = executor
         self._image = image
-        self.appends: Final = MarkerAppends(clock=clock, logs=logs, replicas=replicas, groups=groups)
-        self._markers: Final = Markers(
-            self.appends,
+        self.marker_appender: Final = MarkerAppender(clock=clock, logs=logs, replicas=replicas, groups=groups)
+        self._markers: Final = TransactionMarkerManager(
+            self.marker_appender,
             image=lambda: self._image,
-            is_current=self._is_current,
-            written=self._markers_written,
+            is_pending=self._is_pending,
+            on_written=self._markers_written,
         )
-        self._desk: Final = MarkerDesk(self._markers.write)
         self.shards: Final = Shards(
             TRANSACTION_TOPIC,
             clock=clock,
@@ -71,69 +63,57 @@ class Transactions:
             commit_timeout_ms=lambda: settings.now.request_timeout_ms,
             load_bytes_at_once=settings.now.transaction_state_log_load_buffer_size,
         )
-        self._led: Final = LedTopic(self.shards, replicas, self._hosted)
+        self.shards.take_image(image)
+        self._led: Final = LedPartitions(
+            self.shards, replicas=replicas, logs=logs, executor=executor, codec=Codec.NONE
+        )
         settings.subscribe(self._take_settings)
 
     # Shards
 
-    def host_of(self, transactional_id: str) -> TxnHost:
-        """The shard of a transactional id; Refused if this broker does not lead it, or it is still loading.
+    def host_of(self, transactional_id: str) -> TxnHost | ErrorCode:
+        """The active shard of a transactional id, or the reason why there is none on this broker.
 
         Writes queued markers first, so that a request does not wait for them.
         """
-        self.settle()
-        return self._find(transactional_id)
+        self._markers.flush()
+        return self.shards.host_of(transactional_id)
 
     def settle(self) -> None:
         """Write queued markers. Call it before a log starts a verification, which a marker would end."""
-        self._desk.flush()
-
-    def _find(self, transactional_id: str) -> TxnHost:
-        topic = self._image.topics.get(TRANSACTION_TOPIC)
-        return self.shards.host_of(transactional_id, 0 if topic is None else len(topic.partitions))
+        self._markers.flush()
 
     def _new_shard(self, partition: LedPartition) -> TxnShard:
         # A callback, because the topic's max.message.bytes may change.
-        ground = TxnGround(self._now(), self._desk, partition.leader_epoch, lambda: partition.batch_bytes_max)
-        return TxnShard(ground)
+        table = TxnTable(
+            self._txn_settings(), self._markers, partition.leader_epoch, lambda: partition.batch_bytes_max
+        )
+        return TxnShard(table)
 
     def _activate(self, host: TxnHost) -> None:
         # The settings may have changed while the log was being loaded.
-        host.shard.ground.settings = self._now()
+        host.shard.table.settings = self._txn_settings()
         host.activate()
-
-    def _hosted(self, partition: Partition) -> HostedPartition:
-        return HostedPartition(
-            partition,
-            logs=self._logs,
-            executor=self._executor,
-            codec=Codec.NONE,
-        )
 
     # Markers
 
-    def _is_current(self, ended: MarkersToWrite) -> bool:
-        host = self._host_if_here(ended.transactional_id)
+    def _is_pending(self, ended: MarkersToWrite) -> bool:
+        host = self.shards.host_of(ended.transactional_id)
         # A shard that was loaded again asks again; earlier requests are obsolete.
-        return host is not None and host.shard.awaits(ended)
+        return isinstance(host, ShardHost) and host.shard.table.is_pending(ended)
 
     def _markers_written(self, ended: MarkersToWrite, partitions: frozenset[TopicPartition]) -> None:
-        host = self._host_if_here(ended.transactional_id)
-        if host is not None:
+        host = self.shards.host_of(ended.transactional_id)
+        if isinstance(host, ShardHost):
             shard = host.shard
-            host.do_for_nobody(lambda now: shard.markers_written(ended, partitions, now))
-
-    def _host_if_here(self, transactional_id: str) -> TxnHost | None:
-        try:
-            return self._find(transactional_id)
-        except Refused:
-            return None
+            host.run(lambda now: shard.table.markers_written(ended, partitions, now))
 
     # Following the metadata
 
     def start(self, image: MetadataImage) -> None:
         """Apply the first image."""
         self._image = image
+        self.shards.take_image(image)
         self._take_settings(self._settings.now, frozenset())
         self._led.follow(image)
 
@@ -142,14 +122,15 @@ class Transactions:
         if before.features != image.features:
             self._take_settings(self._settings.now, frozenset())
         if changes.topics_changed or changes.topics_deleted:
+            self.shards.take_image(image)
             self._led.follow(image)
 
     def _take_settings(self, _settings: BrokerSettings, _changed: frozenset[str]) -> None:
-        now = self._now()
+        now = self._txn_settings()
         for host in self.shards.hosts.values():
-            host.shard.ground.settings = now
+            host.shard.table.settings = now
 
-    def _now(self) -> TxnSettings:
+    def _txn_settings(self) -> TxnSettings:
         settings = self._settings.now
         return TxnSettings(
             timeout_max_ms=settings.transaction_max_timeout_ms,

@@ -11,12 +11,11 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinators.txn.adding import decide_add_or_verify
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.server.coordination.shard_calls import ask_shard
-from barnabas.server.coordination.txn_calls import when_given
-from barnabas.server.requests.api import Answer
-from barnabas.server.requests.later import Later
+from barnabas.server.coordination.calls import ask_shard, when_given
+from barnabas.server.requests.api import Answer, Later
 from barnabas.server.services import Services
 
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]
@@ -35,7 +34,7 @@ _CONCURRENT: Final = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class Speech(NamedTuple):
-    """What a client understands, by its request version."""
+    """Features that a client understands, by its request version."""
 
     # Transaction version 2: Produce itself adds partitions.
     adds: bool
@@ -97,10 +96,9 @@ def _ask(
 ) -> Answer:
     adds = speech.adds
     return ask_shard(
-        broker.transactions.host_of,
-        producer.transactional_id,
+        broker.transactions.host_of(producer.transactional_id),
         partial(dict.fromkeys, partitions),
-        lambda shard, to, now: shard.let_in(producer, partitions, adds, to, now),
+        lambda shard, to, now: decide_add_or_verify(shard.table, producer, partitions, adds, to, now),
     )
 
 

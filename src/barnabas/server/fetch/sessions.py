@@ -109,7 +109,10 @@ class FetchSessions:
         return sum(len(session.wanted) for session in self._sessions.values())
 
     def plan(self, request: FetchRequest, version: int, now_ms: int) -> Plan:
-        """What to fetch for a request. A full request may open a session and closes the one that it names."""
+        """Return the partitions to fetch for a request.
+
+        A full request may open a session, and closes the session that it names.
+        """
         uses_ids = version >= IDS_FROM
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)

@@ -14,16 +14,13 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError, kept
 from barnabas.base.faults import report_fault
-from barnabas.base.ids import TopicPartition
-from barnabas.base.places import topic_partition
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
 from barnabas.replication.errors import InconsistentTopicId, UnknownPartition, UnknownTopicId
-from barnabas.replication.partition import Partition
-from barnabas.replication.reading import failed, nothing_read, read_partition
+from barnabas.replication.partition import Partition, failed, find_partition
 from barnabas.server.errors import code_of
 from barnabas.server.fetch.sessions import Wanted
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import Later
 from barnabas.server.services import Services
 from barnabas.storage.errors import CorruptLog, StorageError
 from barnabas.storage.files import NotCached
@@ -109,8 +106,7 @@ class FetchWait:
                 return failed(asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
             if partition in self._broken:
                 raise self._broken[partition]
-            return read_partition(
-                partition,
+            return partition.read(
                 asked,
                 committed=self._committed,
                 bytes_max=max(0, min(int(asked.partition_max_bytes), left)),
@@ -121,7 +117,7 @@ class FetchWait:
             self._cold = self._cold or (partition, cold)
             # The result if the timeout passes before the disk answers. Clients reject a response without a
             # partition that they requested.
-            return nothing_read(partition, asked, committed=self._committed)
+            return partition.read_nothing(asked, committed=self._committed)
         except BarnabasError as error:
             code = code_of(error)
             if code is None:
@@ -140,7 +136,7 @@ class FetchWait:
     def _find(self, wanted: Wanted) -> Partition:
         topic = wanted.topic
         if isinstance(topic, str):
-            return self._here(topic_partition(topic, wanted.asked.partition))
+            return find_partition(self._broker.replicas, topic, wanted.asked.partition)
         known = self._broker.image.topics_by_id.get(topic)
         if known is not None:
             wanted.name = known.name
@@ -150,11 +146,7 @@ class FetchWait:
             raise InconsistentTopicId(f"topic {wanted.name} was recreated: its id changed")
         else:
             raise UnknownPartition(f"topic {wanted.name} was deleted")
-        return self._here(topic_partition(known.name, wanted.asked.partition))
-
-    def _here(self, tp: TopicPartition) -> Partition:
-        replicas = self._broker.replicas
-        return replicas.partitions.get(tp) or replicas.get(tp)
+        return find_partition(self._broker.replicas, known.name, wanted.asked.partition)
 
     def _is_enough(self) -> bool:
         return self._must_answer or self._size >= self._bytes_min

@@ -1,30 +1,39 @@
-"""DescribeCluster (key 60), versions 0-2, and UnregisterBroker (key 64), version 0.
+"""UpdateFeatures (key 57), versions 0-2, DescribeCluster (60), 0-2, and UnregisterBroker (64), version 0.
 
-Supported: the brokers with their addresses on the client's listener; unregistering a broker, which removes it
-from all its partitions. Not supported: controllers, which handlers/controller.py describes.
+Supported: the brokers with their addresses on the client's listener; forwarding to the controller, which
+updates all features or none, and removes an unregistered broker from all its partitions. The timeout of
+UpdateFeatures is ignored. Not supported: controllers, which handlers/controller.py describes.
 DescribeCluster: v1 endpoint_type; v2 fenced brokers on request.
+UpdateFeatures: v1 validate_only, upgrade_type; v2 no results of single features. allow_downgrade of v0 is
+ignored: as in Kafka, a downgrade needs an upgrade_type, which v1 introduced.
 """
 
 from collections.abc import Awaitable
 from typing import Final
 
 from barnabas.controller.refusals import refusal
-from barnabas.protocol.acl_operations import NOT_ASKED
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
-from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
+from barnabas.protocol.messages.acls import NOT_ASKED, OF_CLUSTER
+from barnabas.protocol.messages.brokers import UnregisterBrokerRequest, UpdateFeaturesRequest
 from barnabas.protocol.messages.cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from barnabas.server.cluster.reach import alive_brokers, some_controller
-from barnabas.server.operations import OF_CLUSTER
+from barnabas.server.cluster.brokers import alive_brokers, some_controller
 from barnabas.server.requests.api import Answer, Api, Context
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
+
+
+def update_features(ctx: Context, request: Request) -> Awaitable[object]:
+    body: UpdateFeaturesRequest = request.body
+    for update in body.feature_updates:
+        update.allow_downgrade = False
+    return ctx.broker.controller.call(body)
 
 
 def describe_cluster(ctx: Context, request: Request) -> Answer:
@@ -77,11 +86,12 @@ def unregister_broker(ctx: Context, request: Request) -> Awaitable[object]:
     return ctx.broker.controller.call(request.body)
 
 
-def refuse_unregister(body: UnregisterBrokerRequest, version: int, code: ErrorCode) -> object:
+def refuse(body: UnregisterBrokerRequest | UpdateFeaturesRequest, version: int, code: ErrorCode) -> object:
     return refusal(body, code)
 
 
 APIS = (
+    Api(ApiKey.UPDATE_FEATURES, versions=range(3), handle=update_features, refuse=refuse),
     Api(ApiKey.DESCRIBE_CLUSTER, versions=range(3), handle=describe_cluster, refuse=refuse_describe),
-    Api(ApiKey.UNREGISTER_BROKER, versions=range(1), handle=unregister_broker, refuse=refuse_unregister),
+    Api(ApiKey.UNREGISTER_BROKER, versions=range(1), handle=unregister_broker, refuse=refuse),
 )

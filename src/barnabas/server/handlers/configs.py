@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.settings import InvalidSetting
-from barnabas.controller.names import what_is_wrong
+from barnabas.controller.topic_names import topic_name_error
 from barnabas.metadata.image import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -115,7 +115,7 @@ def _rows(
 def _need_topic(image: MetadataImage, name: str) -> None:
     if name in image.topics:
         return
-    wrong = what_is_wrong(name)
+    wrong = topic_name_error(name)
     if wrong is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
     # Kafka sends no message.

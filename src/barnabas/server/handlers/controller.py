@@ -10,11 +10,11 @@ from typing import Final
 
 from barnabas.controller.controller import DECISIONS
 from barnabas.controller.refusals import refusal
-from barnabas.protocol.acl_operations import NOT_ASKED
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import api
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.acls import NOT_ASKED, OF_CLUSTER
 from barnabas.protocol.messages.cluster import (
     ApiVersion,
     DescribeClusterBroker,
@@ -23,7 +23,6 @@ from barnabas.protocol.messages.cluster import (
 )
 from barnabas.protocol.schema.struct import schema_of
 from barnabas.server.handlers import api_versions, cluster, quorum
-from barnabas.server.operations import OF_CLUSTER
 from barnabas.server.requests.api import Answer, Api, Context
 
 _CONTROLLERS: Final = 2

@@ -7,8 +7,7 @@ v1 key_type; v4 several keys; v6 share groups.
 
 from typing import Final
 
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
-from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.coordinators.runtime.shards import partition_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -17,6 +16,7 @@ from barnabas.protocol.messages.classic_groups import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices

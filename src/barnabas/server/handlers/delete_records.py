@@ -24,10 +24,9 @@ from barnabas.protocol.messages.offsets import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.server.errors import code_of
-from barnabas.server.hosting import hosted
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
-from barnabas.server.services import Services
+from barnabas.server.services import Services, hosted
 from barnabas.server.topic_rows import INTERNAL_TOPICS
 from barnabas.storage.errors import OffsetOutOfRange
 

@@ -21,8 +21,8 @@ from barnabas.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from barnabas.replication.reading import failed
-from barnabas.server.cluster.endpoints import endpoints_of
+from barnabas.replication.partition import failed
+from barnabas.server.cluster.brokers import endpoints_of
 from barnabas.server.fetch.sessions import Plan, Wanted
 from barnabas.server.fetch.waiting import FetchWait
 from barnabas.server.requests.api import Answer, Api, Context

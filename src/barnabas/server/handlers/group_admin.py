@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo, answered
 from barnabas.coordinators.group.shard import GroupShard, groups_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.acls import OF_GROUP
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -33,10 +33,9 @@ from barnabas.protocol.messages.group_admin import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from barnabas.server.coordination.group_calls import ask_group, has_consumer_protocol
-from barnabas.server.operations import OF_GROUP
+from barnabas.server.coordination.calls import ask_shard, has_consumer_protocol
 from barnabas.server.requests.api import Answer, Api, Context
-from barnabas.server.requests.gathering import gathered
+from barnabas.server.requests.combining import gathered
 from barnabas.server.requests.slices import AT_ONCE, Slices
 
 # Small slices, because groups may have many members.
@@ -45,6 +44,7 @@ _DESCRIBED_AT_ONCE: Final = 50
 
 def describe(ctx: Context, request: Request) -> Answer:
     body: DescribeGroupsRequest = request.body
+    shards = ctx.broker.groups.shards
 
     def one(group_id: str) -> Answer:
         def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
@@ -53,7 +53,7 @@ def describe(ctx: Context, request: Request) -> Answer:
                 described.authorized_operations = OF_GROUP
             return answered(to, described)
 
-        return ask_group(ctx, group_id, partial(_not_described, group_id), act)
+        return ask_shard(shards.host_of(group_id), partial(_not_described, group_id), act)
 
     return gathered(
         [one(group_id) for group_id in body.groups], lambda groups: DescribeGroupsResponse(groups=groups)
@@ -70,6 +70,7 @@ def describe_consumer(ctx: Context, request: Request) -> Answer:
     body: ConsumerGroupDescribeRequest = request.body
     if not has_consumer_protocol(ctx):
         return refuse_describe_consumer(body, request.version, ErrorCode.UNSUPPORTED_VERSION)
+    shards = ctx.broker.groups.shards
 
     def one(group_id: str) -> Answer:
         refused = partial(_consumer_not_described, group_id)
@@ -82,7 +83,7 @@ def describe_consumer(ctx: Context, request: Request) -> Answer:
                 described.authorized_operations = OF_GROUP
             return answered(to, described)
 
-        return ask_group(ctx, group_id, refused, act)
+        return ask_shard(shards.host_of(group_id), refused, act)
 
     return gathered(
         [one(group_id) for group_id in body.group_ids],
@@ -104,10 +105,9 @@ def _consumer_not_described(group_id: str, code: ErrorCode) -> DescribedConsumer
 
 def list_groups(ctx: Context, request: Request) -> Answer:
     body: ListGroupsRequest = request.body
-    try:
-        hosts = ctx.broker.groups.coordinator.shards.active_hosts()
-    except Refused as error:
-        return refuse_list(body, request.version, error.code)
+    hosts = ctx.broker.groups.shards.active_hosts()
+    if isinstance(hosts, ErrorCode):
+        return refuse_list(body, request.version, hosts)
     shards = [host.shard for host in hosts]
     listed = groups_of(shards, body.states_filter, body.types_filter)
     if sum(map(len, shards)) <= AT_ONCE:
@@ -122,6 +122,7 @@ async def _list_many(ctx: Context, listed: Iterable[ListedGroup | None]) -> List
 
 def delete(ctx: Context, request: Request) -> Answer:
     body: DeleteGroupsRequest = request.body
+    shards = ctx.broker.groups.shards
 
     def one(group_id: str) -> Answer:
         def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
@@ -130,7 +131,7 @@ def delete(ctx: Context, request: Request) -> Answer:
         def refused(code: ErrorCode) -> list[DeletableGroupResult]:
             return [DeletableGroupResult(group_id=group_id, error_code=code)]
 
-        return ask_group(ctx, group_id, refused, act)
+        return ask_shard(shards.host_of(group_id), refused, act)
 
     # A duplicate name is deleted once and has one result.
     names = list(dict.fromkeys(body.groups_names))

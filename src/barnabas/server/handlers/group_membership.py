@@ -14,6 +14,7 @@ from typing import Any, Final
 from barnabas.base.re2_work import TooManyPatterns
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
+from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -31,8 +32,7 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.server.coordination.group_calls import ask_group, caller_of, has_consumer_protocol
-from barnabas.server.coordination.shard_calls import RefuseWith
+from barnabas.server.coordination.calls import RefuseWith, ask_shard, caller_of, has_consumer_protocol
 from barnabas.server.requests.api import Answer, Api, Context
 
 # From this version of JoinGroup on the protocol may be null.
@@ -42,9 +42,7 @@ _NO_PROTOCOL_FROM: Final = 7
 def join(ctx: Context, request: Request) -> Answer:
     refused = partial(refuse_join, request.body, request.version)
     fit = None if request.version >= _NO_PROTOCOL_FROM else _with_a_protocol
-    if _takes_long(ctx, request.body.group_id):
-        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.join, refused, fit=fit))
-    return _asked(ctx, request, GroupShard.join, refused, fit=fit)
+    return _ask_group(ctx, request, GroupShard.join, refused, fit=fit, may_take_long=True)
 
 
 def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
@@ -53,11 +51,11 @@ def _with_a_protocol(answer: JoinGroupResponse) -> JoinGroupResponse:
 
 
 def sync(ctx: Context, request: Request) -> Answer:
-    return _asked(ctx, request, GroupShard.sync, partial(refuse_sync, request.body, request.version))
+    return _ask_group(ctx, request, GroupShard.sync, partial(refuse_sync, request.body, request.version))
 
 
 def heartbeat(ctx: Context, request: Request) -> Answer:
-    return _asked(ctx, request, GroupShard.heartbeat, _heartbeat_refused)
+    return _ask_group(ctx, request, GroupShard.heartbeat, _heartbeat_refused)
 
 
 def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
@@ -69,9 +67,7 @@ def _heartbeat_refused(code: ErrorCode) -> HeartbeatResponse:
 
 def leave(ctx: Context, request: Request) -> Answer:
     refused = partial(refuse_leave, request.body, request.version)
-    if _takes_long(ctx, request.body.group_id):
-        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.leave, refused))
-    return _asked(ctx, request, GroupShard.leave, refused)
+    return _ask_group(ctx, request, GroupShard.leave, refused, may_take_long=True)
 
 
 def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
@@ -81,54 +77,65 @@ def consumer_heartbeat(ctx: Context, request: Request) -> Answer:
         return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.INVALID_REQUEST, error_message="GroupId can't be empty.", assignment=None
         )
-    names, regex = request.body.subscribed_topic_names, request.body.subscribed_topic_regex
-    if regex and not ctx.broker.groups.coordinator.is_resolved(regex):
+    regex = request.body.subscribed_topic_regex
+    if regex and not ctx.broker.groups.is_resolved(regex):
         return _when_resolved(ctx, request)
-    is_news = names is not None or regex is not None or request.body.member_epoch <= 0
-    if _takes_long(ctx, request.body.group_id, len(names or ()), is_news=is_news):
-        return _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused))
-    return _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
+    return _ask_group(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused, may_take_long=True)
 
 
 async def _when_resolved(ctx: Context, request: Request) -> object:
     """Resolve the topics of a regular expression off the loop before the heartbeat is processed."""
     try:
-        await ctx.broker.groups.coordinator.resolve(request.body.subscribed_topic_regex)
+        await ctx.broker.groups.resolve(request.body.subscribed_topic_regex)
     except TooManyPatterns:
         return _consumer_refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return await _in_turn(ctx, lambda: _asked(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused))
-
-
-def _takes_long(ctx: Context, group_id: str, told: int = 0, *, is_news: bool = True) -> bool:
-    return ctx.broker.groups.coordinator.takes_long(group_id, told, is_news=is_news)
-
-
-async def _in_turn(ctx: Context, ask: Callable[[], Answer]) -> Answer:
-    """Yield to other requests first, because a large group takes milliseconds to process."""
     await ctx.broker.long_requests.pause()
-    return ask()
+    return _ask_group(ctx, request, GroupShard.consumer_heartbeat, _consumer_refused)
 
 
 def _consumer_refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=code, assignment=None)
 
 
-def _asked(
+def _ask_group(
     ctx: Context,
     request: Request,
     method: Callable[[GroupShard, Any, Caller, ReplyTo, Now], Outcome],
     refused: RefuseWith,
     *,
     fit: Callable[[Any], object] | None = None,
+    may_take_long: bool = False,
 ) -> Answer:
     """The response of a method of the group's shard."""
     body = request.body
     if not body.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)
+    host = ctx.broker.groups.shards.host_of(body.group_id)
+    if may_take_long and isinstance(host, ShardHost) and _takes_long(host.shard, body):
+        return _ask_group_after_others(ctx, request, method, refused, fit)
     caller = caller_of(ctx, request)
-    return ask_group(
-        ctx, body.group_id, refused, lambda shard, to, now: method(shard, body, caller, to, now), fit=fit
-    )
+    return ask_shard(host, refused, lambda shard, to, now: method(shard, body, caller, to, now), fit=fit)
+
+
+async def _ask_group_after_others(
+    ctx: Context,
+    request: Request,
+    method: Callable[[GroupShard, Any, Caller, ReplyTo, Now], Outcome],
+    refused: RefuseWith,
+    fit: Callable[[Any], object] | None,
+) -> Answer:
+    """Yield to other requests first, because a large group takes milliseconds to process."""
+    await ctx.broker.long_requests.pause()
+    return _ask_group(ctx, request, method, refused, fit=fit)
+
+
+def _takes_long(shard: GroupShard, body: Any) -> bool:
+    """Whether a request to this group may take milliseconds, so that others should be served first."""
+    if not isinstance(body, ConsumerGroupHeartbeatRequest):
+        return shard.takes_long(body.group_id, 0, is_change=True)
+    names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
+    is_news = names is not None or regex is not None or body.member_epoch <= 0
+    return shard.takes_long(body.group_id, len(names or ()), is_change=is_news)
 
 
 def refuse_join(body: JoinGroupRequest, version: int, code: ErrorCode) -> JoinGroupResponse:

@@ -6,13 +6,13 @@ v5 no retention_time_ms; v6 leader epoch; v7 group_instance_id; v8 flexible; v9 
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
-from barnabas.coordinators.decision.errors import Refused
-from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, PendingReply, ReplyTo
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.reply import Answered
+from barnabas.coordinators.runtime.host import ShardHost
 from barnabas.metadata.image import MetadataImage, TopicImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
@@ -29,11 +29,10 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from barnabas.server.coordination.group_calls import ask_group, caller_of
-from barnabas.server.coordination.shard_calls import answer_of
+from barnabas.server.coordination.calls import answer_of, ask_shard
 from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.combining import merged_by_topic
 from barnabas.server.requests.slices import Slices
-from barnabas.server.topic_answers import merged_by_topic
 
 TOPIC_IDS_FROM: Final = 10
 
@@ -51,44 +50,44 @@ def commit(ctx: Context, request: Request) -> Answer:
         if not known:
             return OffsetCommitResponse(topics=failed)
         body = _only(body, known)
-    # ask_group() inlined, to save its closures: OffsetCommit is a hot path.
-    reply = CommitReply(body.topics, failed)
-    try:
-        host = services.groups.host_of(body.group_id)
-    except Refused as error:
-        reply.refuse(error.code)
-        return reply.answer
+    # caller_of() and ask_shard() inlined, to save calls and closures: OffsetCommit is a hot path.
+    reply = CommitReply(body.topics)
+    fit = None if failed is None else partial(_with_failed, failed)
+    host = services.groups.shards.host_of(body.group_id)
+    if not isinstance(host, ShardHost):
+        refused = reply.refusal(host)
+        return refused if fit is None else fit(refused)
+    caller = Caller(request.client_id or "", ctx.client_host, request.version)
     now = host.now()
     offsets: Offsets = host.shard.offsets
     try:
-        outcome = offsets.commit(body, caller_of(ctx, request), reply, now)
+        outcome = offsets.commit(body, caller, reply, now)
     except Exception:
-        host.stumbled()
+        host.lose_after_bug()
         raise
     host.carry_out(outcome, now)
-    return answer_of(reply)
+    return reply.answer if fit is None and reply.is_given else answer_of(reply, fit)
 
 
-class CommitReply(Answered):
-    """The pending response to a commit of `topics`; `failed` holds the results of unknown partitions."""
+class CommitReply(PendingReply):
+    """The pending response to a commit of `topics`."""
 
-    __slots__ = ("_failed", "_topics")
+    __slots__ = ("_topics",)
 
-    def __init__(
-        self, topics: list[OffsetCommitRequestTopic], failed: list[OffsetCommitResponseTopic] | None
-    ) -> None:
+    def __init__(self, topics: list[OffsetCommitRequestTopic]) -> None:
         super().__init__()
         self._topics = topics
-        self._failed = failed
-
-    def give(self, answer: object) -> None:
-        if self._failed is not None:
-            assert isinstance(answer, OffsetCommitResponse)
-            answer.topics = merged_by_topic(self._failed, answer.topics)
-        super().give(answer)
 
     def refusal(self, code: ErrorCode) -> OffsetCommitResponse:
         return OffsetCommitResponse(topics=_all_failed(self._topics, code))
+
+
+def _with_failed(
+    failed: list[OffsetCommitResponseTopic], response: OffsetCommitResponse
+) -> OffsetCommitResponse:
+    """Add the results of unknown partitions to a response."""
+    response.topics = merged_by_topic(failed, response.topics)
+    return response
 
 
 def _are_known(image: MetadataImage, topics: list[OffsetCommitRequestTopic], by_id: bool) -> bool:
@@ -185,7 +184,7 @@ def delete(ctx: Context, request: Request) -> Answer:
                 answer.topics = merged_by_topic(failed, answer.topics)
         return outcome
 
-    return ask_group(ctx, body.group_id, refused, act)
+    return ask_shard(ctx.broker.groups.shards.host_of(body.group_id), refused, act)
 
 
 def _known_to_delete(

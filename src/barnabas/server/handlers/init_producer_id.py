@@ -12,13 +12,14 @@ from functools import partial
 from typing import Final
 
 from barnabas.coordinators.decision.outcome import Now, Outcome, ReplyTo
+from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.server.coordination.calls import ask_with_new_id
 from barnabas.server.coordination.producer_ids import NoProducerIds, ProducerIds
-from barnabas.server.coordination.txn_calls import ask_with_new_id
 from barnabas.server.requests.api import Answer, Api, Context
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ def handle(ctx: Context, request: Request) -> Answer:
         return refuse(body, request.version, ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def act(shard: TxnShard, new_id: int | None, to: ReplyTo, now: Now) -> Outcome:
-        return shard.init(body, request.version, new_id, to, now)
+        return decide_init(shard.table, body, request.version, new_id, to, now)
 
     return ask_with_new_id(ctx, body.transactional_id, partial(refuse, body, request.version), act)
 

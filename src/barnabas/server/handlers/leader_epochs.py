@@ -16,12 +16,10 @@ from barnabas.protocol.messages.offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from barnabas.replication.epoch_ends import end_of_epoch
 from barnabas.server.errors import code_of
-from barnabas.server.hosting import hosted
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
-from barnabas.server.services import Services
+from barnabas.server.services import Services, hosted
 
 
 def handle(ctx: Context, request: Request) -> Answer:
@@ -47,7 +45,7 @@ def _answer(broker: Services, topic: str, asked: OffsetForLeaderPartition) -> Ep
         if code is None:
             raise
         return EpochEndOffset(error_code=code, partition=asked.partition)
-    epoch, end = end_of_epoch(partition, asked.leader_epoch)
+    epoch, end = partition.end_of_epoch(asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
 
 

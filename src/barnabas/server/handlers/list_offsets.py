@@ -26,10 +26,9 @@ from barnabas.protocol.messages.offsets import (
 from barnabas.replication.errors import NotLeader
 from barnabas.replication.partition import Partition
 from barnabas.server.errors import code_of
-from barnabas.server.hosting import hosted
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
-from barnabas.server.services import Services
+from barnabas.server.services import Services, hosted
 from barnabas.storage.lookup import TimedOffset, latest_record, offset_for_time
 from barnabas.storage.warming import warmed
 

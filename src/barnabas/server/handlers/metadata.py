@@ -16,11 +16,11 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.controller.names import what_is_wrong
-from barnabas.protocol.acl_operations import NOT_ASKED
+from barnabas.controller.topic_names import topic_name_error
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.acls import NOT_ASKED, OF_CLUSTER, OF_TOPIC
 from barnabas.protocol.messages.cluster import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -28,9 +28,7 @@ from barnabas.protocol.messages.cluster import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from barnabas.server.cluster.endpoints import endpoints_of
-from barnabas.server.cluster.reach import alive_brokers, some_controller
-from barnabas.server.operations import OF_CLUSTER, OF_TOPIC
+from barnabas.server.cluster.brokers import alive_brokers, endpoints_of, some_controller
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import AT_ONCE
 from barnabas.server.services import Services
@@ -161,7 +159,7 @@ def _of_names(broker: Services, view: View, body: MetadataRequest, names: Iterab
 
 def _unknown(name: str) -> MetadataResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if what_is_wrong(name) is not None:
+    if topic_name_error(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 

@@ -27,9 +27,9 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from barnabas.server.coordination.group_calls import ask_group
+from barnabas.server.coordination.calls import ask_shard
 from barnabas.server.requests.api import Answer, Api, Context
-from barnabas.server.requests.gathering import gathered
+from barnabas.server.requests.combining import gathered
 from barnabas.server.requests.slices import Slices
 
 _GROUP_ERROR_FROM: Final = 2
@@ -96,7 +96,7 @@ def _of_group(ctx: Context, group: OffsetFetchRequestGroup, version: int, requir
             answer.topics = [*unknown, *_with_ids(image, answer.topics)]
         return answered(to, answer)
 
-    return ask_group(ctx, group.group_id, refused, act)
+    return ask_shard(ctx.broker.groups.shards.host_of(group.group_id), refused, act)
 
 
 def _with_ids(

@@ -32,14 +32,14 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.records.decode import decode_first
 from barnabas.replication.errors import NotForClients, NotLeader
-from barnabas.server.cluster.endpoints import endpoints_of
+from barnabas.server.cluster.brokers import endpoints_of
 from barnabas.server.coordination.verification import Codes, Speech, for_produce, verify
 from barnabas.server.errors import code_of
-from barnabas.server.produce.target import ALL_IN_SYNC, NotVerified, ProduceTarget
+from barnabas.server.produce.partition_batch import ALL_IN_SYNC, NotVerified, PartitionBatch
 from barnabas.server.requests.api import CLOSE, NO_ANSWER, Answer, Api, Context
 from barnabas.server.requests.slices import Slices
 from barnabas.server.topic_rows import INTERNAL_TOPICS
-from barnabas.storage.append_errors import InvalidTimestamp, MissingKey
+from barnabas.storage.errors import InvalidTimestamp, MissingKey
 from barnabas.storage.files import Buffer
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class _Produce:
         # Leaders that the client is redirected to.
         self._moved: set[int] = set()
         self._targets = [
-            [ProduceTarget(self._broker, topic, data, version, body) for data in topic.partition_data]
+            [PartitionBatch(self._broker, topic, data, version, body) for data in topic.partition_data]
             for topic in body.topic_data
         ]
 
@@ -207,7 +207,7 @@ class _Produce:
     def _endpoints_of_moved(self) -> list[NodeEndpoint]:
         return endpoints_of(self._broker.image, self._listener, self._moved, NodeEndpoint)
 
-    def _append(self, topic: TopicProduceData, target: ProduceTarget) -> PartitionProduceResponse:
+    def _append(self, topic: TopicProduceData, target: PartitionBatch) -> PartitionProduceResponse:
         partition = target.partition
         if target.wrong is not None:
             return self._refused(topic, target, target.wrong)
@@ -222,6 +222,7 @@ class _Produce:
                 self._now_ms,
                 target.verification,
                 self._must_verify,
+                target.start,
             )
         except BarnabasError as error:
             return self._refused(topic, target, error)
@@ -241,7 +242,7 @@ class _Produce:
         )
 
     def _refused(
-        self, topic: TopicProduceData, target: ProduceTarget, wrong: BarnabasError
+        self, topic: TopicProduceData, target: PartitionBatch, wrong: BarnabasError
     ) -> PartitionProduceResponse:
         record_errors: list[BatchIndexAndErrorMessage] = []
         if isinstance(wrong, MissingKey | InvalidTimestamp):

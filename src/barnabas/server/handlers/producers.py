@@ -7,7 +7,7 @@ transaction. Any replica answers, leader or not. A duplicate partition has two r
 from typing import Final
 
 from barnabas.base.errors import BarnabasError
-from barnabas.controller.names import what_is_wrong
+from barnabas.controller.topic_names import topic_name_error
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -20,10 +20,9 @@ from barnabas.protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from barnabas.server.errors import code_of
-from barnabas.server.hosting import hosted
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
-from barnabas.server.services import Services
+from barnabas.server.services import Services, hosted
 from barnabas.storage.producers.state import ProducerEntry
 
 _UNKNOWN_TOPIC: Final = "This server does not host this topic-partition."
@@ -36,7 +35,7 @@ def handle(ctx: Context, request: Request) -> Answer:
 
 def _topic(broker: Services, asked: TopicRequest) -> TopicResponse:
     code, message = ErrorCode.NONE, None
-    wrong = what_is_wrong(asked.name)
+    wrong = topic_name_error(asked.name)
     if wrong is not None:
         code, message = ErrorCode.INVALID_TOPIC_EXCEPTION, wrong
     elif asked.name not in broker.image.topics:

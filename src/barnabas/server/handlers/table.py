@@ -13,8 +13,6 @@ from barnabas.server.handlers import (
     coordinators,
     delete_records,
     elections,
-    end_txn,
-    features,
     fetch,
     group_admin,
     group_membership,
@@ -30,10 +28,10 @@ from barnabas.server.handlers import (
     quorum,
     topic_partitions,
     topics,
+    transactions,
     txn_admin,
     txn_markers,
     txn_offsets,
-    txn_partitions,
 )
 from barnabas.server.requests.api import Api
 
@@ -53,8 +51,7 @@ APIS: Final[tuple[Api, ...]] = (
     delete_records.API,
     init_producer_id.API,
     leader_epochs.API,
-    *txn_partitions.APIS,
-    end_txn.API,
+    *transactions.APIS,
     txn_markers.API,
     txn_offsets.API,
     *configs.APIS,
@@ -64,7 +61,6 @@ APIS: Final[tuple[Api, ...]] = (
     elections.API,
     group_offsets.DELETE_API,
     quorum.API,
-    features.API,
     *cluster.APIS,
     producers.API,
     *txn_admin.APIS,

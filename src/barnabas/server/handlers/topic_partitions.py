@@ -9,11 +9,12 @@ from heapq import merge
 from itertools import islice
 from typing import Final
 
-from barnabas.controller.names import what_is_wrong
+from barnabas.controller.topic_names import topic_name_error
 from barnabas.metadata.image import MetadataImage, TopicImage
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
+from barnabas.protocol.messages.acls import OF_TOPIC
 from barnabas.protocol.messages.cluster import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -21,8 +22,7 @@ from barnabas.protocol.messages.cluster import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from barnabas.server.cluster.reach import Reach
-from barnabas.server.operations import OF_TOPIC
+from barnabas.server.cluster.brokers import ReachableBrokers
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import AT_ONCE
 from barnabas.server.topic_rows import INTERNAL_TOPICS
@@ -42,7 +42,9 @@ def handle(ctx: Context, request: Request) -> Answer:
         # As in Kafka, a topic without a name fails the whole request.
         return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
     most = ctx.broker.settings.now.max_request_partition_size_limit
-    page = _Page(image, Reach(image, ctx.listener), limit=max(1, min(most, body.response_partition_limit)))
+    page = _Page(
+        image, ReachableBrokers(image, ctx.listener), limit=max(1, min(most, body.response_partition_limit))
+    )
     names = [name for name in asked or image.topics if name >= start.topic_name]
     if len(asked) > AT_ONCE:
         return _fill_long(ctx, page, names, start)
@@ -70,11 +72,11 @@ async def _fill_long(
 class _Page:
     """One response, filled topic by topic up to the partition limit."""
 
-    def __init__(self, image: MetadataImage, reach: Reach, *, limit: int) -> None:
+    def __init__(self, image: MetadataImage, reachable: ReachableBrokers, *, limit: int) -> None:
         self.topics: list[DescribeTopicPartitionsResponseTopic] = []
         self.next_cursor: Cursor | None = None
         self._image = image
-        self._reach = reach
+        self._reachable = reachable
         self._left = limit
 
     def response(self) -> DescribeTopicPartitionsResponse:
@@ -112,7 +114,7 @@ class _Page:
 
     def _partition(self, topic: TopicImage, index: int) -> DescribeTopicPartitionsResponsePartition:
         partition = topic.partitions[index]
-        leader = self._reach.leader(partition)
+        leader = self._reachable.leader(partition)
         return DescribeTopicPartitionsResponsePartition(
             partition_index=index,
             leader_id=-1 if leader is None else leader,
@@ -121,12 +123,12 @@ class _Page:
             isr_nodes=list(partition.isr),
             eligible_leader_replicas=list(partition.elr),
             last_known_elr=list(partition.last_known_elr),
-            offline_replicas=self._reach.offline(partition),
+            offline_replicas=self._reachable.offline(partition),
         )
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    is_legal = what_is_wrong(name) is None
+    is_legal = topic_name_error(name) is None
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,

@@ -9,9 +9,10 @@ from typing import Any
 
 from barnabas.base.re2_patterns import NotRe2
 from barnabas.base.re2_work import TooManyPatterns
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import Now
-from barnabas.coordinators.txn.admin import Wanted, transactions_of
+from barnabas.coordinators.runtime.host import ShardHost
+from barnabas.coordinators.txn.admin import TransactionFilter, transactions_of
+from barnabas.coordinators.txn.admin import describe as describe_transaction
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.exchange import Request
@@ -38,11 +39,10 @@ def describe(ctx: Context, request: Request) -> Answer:
 def _described(ctx: Context, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     if not transactional_id:
         return _not_described(transactional_id, ErrorCode.INVALID_REQUEST)
-    try:
-        host = ctx.broker.transactions.host_of(transactional_id)
-    except Refused as error:
-        return _not_described(transactional_id, error.code)
-    return host.shard.describe(transactional_id)
+    host = ctx.broker.transactions.host_of(transactional_id)
+    if not isinstance(host, ShardHost):
+        return _not_described(transactional_id, host)
+    return describe_transaction(host.shard.table, transactional_id)
 
 
 def _not_described(transactional_id: str, code: ErrorCode) -> DescribeTransactionsResponseTransactionState:
@@ -61,12 +61,11 @@ def refuse_describe(
 
 def list_all(ctx: Context, request: Request) -> Answer:
     body: ListTransactionsRequest = request.body
-    try:
-        hosts = ctx.broker.transactions.shards.active_hosts()
-    except Refused as error:
-        return refuse_list(body, request.version, error.code)
+    hosts = ctx.broker.transactions.shards.active_hosts()
+    if isinstance(hosts, ErrorCode):
+        return refuse_list(body, request.version, hosts)
     if not body.transactional_id_pattern and sum(len(host.shard) for host in hosts) <= AT_ONCE:
-        wanted = Wanted(body)
+        wanted = TransactionFilter(body)
         return ListTransactionsResponse(
             unknown_state_filters=wanted.unknown_states,
             transaction_states=[one for one in _rows(ctx, hosts, wanted) if one is not None],
@@ -75,24 +74,26 @@ def list_all(ctx: Context, request: Request) -> Answer:
 
 
 def _rows(
-    ctx: Context, hosts: list[TxnHost], wanted: Wanted
+    ctx: Context, hosts: list[TxnHost], wanted: TransactionFilter
 ) -> Iterator[ListTransactionsResponseTransactionState | None]:
     clock = ctx.broker.clock
-    return transactions_of([host.shard for host in hosts], wanted, Now(clock.now_ms(), clock.monotonic_ms()))
+    return transactions_of(
+        [host.shard.table for host in hosts], wanted, Now(clock.now_ms(), clock.monotonic_ms())
+    )
 
 
 async def _list_many(
     ctx: Context, hosts: list[TxnHost], body: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     """List in slices, and match the pattern off the loop, while other requests are served."""
-    wanted = Wanted(body)
+    wanted = TransactionFilter(body)
     try:
         pattern = await _pattern(ctx, body.transactional_id_pattern)
         found = await ctx.broker.long_requests.collect(_rows(ctx, hosts, wanted))
         rows = [one for one in found if one is not None]
         if pattern is not None:
             ids = [one.transactional_id for one in rows]
-            matching = frozenset(await ctx.broker.groups.coordinator.pattern_work.match(pattern, ids))
+            matching = frozenset(await ctx.broker.groups.pattern_work.match(pattern, ids))
             rows = [one for one in rows if one.transactional_id in matching]
     except NotRe2:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
@@ -103,7 +104,7 @@ async def _list_many(
 
 async def _pattern(ctx: Context, text: str | None) -> Any:
     """The compiled pattern, None without one. NotRe2 if it is invalid."""
-    return await ctx.broker.groups.coordinator.pattern_work.compile(text) if text else None
+    return await ctx.broker.groups.pattern_work.compile(text) if text else None
 
 
 def refuse_list(body: ListTransactionsRequest, version: int, code: ErrorCode) -> ListTransactionsResponse:

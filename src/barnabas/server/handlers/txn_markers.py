@@ -23,7 +23,7 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from barnabas.replication.replicas import Replicas
-from barnabas.server.coordination.marker_writing import NO_EPOCH, NO_ID, MarkerAppends
+from barnabas.server.coordination.markers import NO_EPOCH, NO_ID, MarkerAppender
 from barnabas.server.requests.api import Answer, Api, Context
 from barnabas.server.requests.slices import Slices
 
@@ -33,26 +33,26 @@ _Results: TypeAlias = dict[int, dict[TopicPartition, ErrorCode]]
 
 async def handle(ctx: Context, request: Request) -> Answer:
     body: WriteTxnMarkersRequest = request.body
-    if any(_is_of_nobody(marker, ctx.broker.replicas) for marker in body.markers):
+    if any(_has_no_producer(marker, ctx.broker.replicas) for marker in body.markers):
         return refuse(body, request.version, ErrorCode.UNKNOWN_SERVER_ERROR)
-    appends = ctx.broker.transactions.appends
+    appender = ctx.broker.transactions.marker_appender
     results: _Results = {}
     for marker in body.markers:
-        codes = await _written(appends, marker)
+        codes = await _append(appender, marker)
         # As in Kafka, a producer without partitions is not in the response.
         if codes:
             results.setdefault(marker.producer_id, {}).update(codes)
     return WriteTxnMarkersResponse(markers=[_result(*row) for row in results.items()])
 
 
-def _is_of_nobody(marker: WritableTxnMarker, replicas: Replicas) -> bool:
+def _has_no_producer(marker: WritableTxnMarker, replicas: Replicas) -> bool:
     """Whether the marker has no producer. Kafka cannot build a batch for it, and fails the whole request."""
     if marker.producer_id != NO_ID and marker.producer_epoch != NO_EPOCH:
         return False
     return any(tp in replicas.partitions for tp in _partitions(marker))
 
 
-async def _written(appends: MarkerAppends, asked: WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
+async def _append(appender: MarkerAppender, asked: WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
     marker = EndMarker(
         asked.producer_id,
         asked.producer_epoch,
@@ -61,15 +61,15 @@ async def _written(appends: MarkerAppends, asked: WritableTxnMarker) -> dict[Top
         asked.transaction_version,
     )
     loop = asyncio.get_running_loop()
-    told: dict[TopicPartition, asyncio.Future[ErrorCode]] = {}
+    results: dict[TopicPartition, asyncio.Future[ErrorCode]] = {}
     for tp in _partitions(asked):
-        if tp not in told:
-            told[tp] = loop.create_future()
-            appends.append(tp, marker, partial(_tell, told[tp]))
-    return {tp: await code for tp, code in told.items()}
+        if tp not in results:
+            results[tp] = loop.create_future()
+            appender.append(tp, marker, partial(_set_result, results[tp]))
+    return {tp: await code for tp, code in results.items()}
 
 
-def _tell(waiting: asyncio.Future[ErrorCode], code: ErrorCode) -> None:
+def _set_result(waiting: asyncio.Future[ErrorCode], code: ErrorCode) -> None:
     # The waiting handler may have been cancelled because the broker stops.
     if not waiting.done():
         waiting.set_result(code)

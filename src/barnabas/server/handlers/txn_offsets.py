@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.decision.errors import Refused
 from barnabas.coordinators.decision.outcome import InTransaction, Now, Outcome, ReplyTo
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
-from barnabas.coordinators.runtime.partition_of import partition_of
+from barnabas.coordinators.runtime.host import ShardHost
+from barnabas.coordinators.runtime.shards import partition_of
 from barnabas.coordinators.txn.state import TxnProducer
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.api_keys import ApiKey
@@ -28,14 +27,13 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from barnabas.server.coordination.group_calls import caller_of
-from barnabas.server.coordination.shard_calls import ask_shard
-from barnabas.server.coordination.txn_calls import when_given
+from barnabas.server.coordination.calls import ask_shard, caller_of, when_given
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.coordination.verification import Codes, Speech, verify
 from barnabas.server.errors import code_of
 from barnabas.server.requests.api import Answer, Api, Context
+from barnabas.server.requests.combining import merged_by_topic
 from barnabas.server.requests.slices import Slices
-from barnabas.server.topic_answers import merged_by_topic
 from barnabas.storage.producers.state import Verification
 
 # Older producers do not handle COORDINATOR_LOAD_IN_PROGRESS. (KAFKA-7296)
@@ -51,12 +49,13 @@ def handle(ctx: Context, request: Request) -> Answer:
     commit = _Commit(ctx, request, _only(body, known), failed)
     if not body.group_id:
         return commit.refused(ErrorCode.INVALID_GROUP_ID)
+    if commit.lacks_topic:
+        return commit.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    host = ctx.broker.groups.shards.host_of(body.group_id)
+    if not isinstance(host, ShardHost):
+        return commit.refused(host)
     try:
-        commit.check_topic()
-        ctx.broker.groups.host_of(body.group_id)
         commit.start_verification()
-    except Refused as error:
-        return commit.refused(error.code)
     except BarnabasError as error:
         return commit.refused(code_of(error) or ErrorCode.UNKNOWN_SERVER_ERROR)
     codes = commit.verify()
@@ -91,10 +90,10 @@ class _Commit:
     def _is_verified(self) -> bool:
         return self._must_verify or self._speech.adds
 
-    def check_topic(self) -> None:
+    @property
+    def lacks_topic(self) -> bool:
         """Checked first: Kafka looks up the log before the group coordinator."""
-        if self._is_verified and OFFSETS_TOPIC not in self._ctx.broker.image.topics:
-            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
+        return self._is_verified and OFFSETS_TOPIC not in self._ctx.broker.image.topics
 
     def start_verification(self) -> None:
         """Start verification in the log, unless the transaction is already open there."""
@@ -104,7 +103,7 @@ class _Commit:
             self._proof = partition.log.producers.start_verification(
                 self._body.producer_id,
                 sequence=_NO_SEQUENCE,
-                epoch=self._body.producer_epoch,
+                epoch=int(self._body.producer_epoch),
                 now_ms=self._ctx.broker.clock.now_ms(),
                 epoch_bump=self._speech.adds,
             )
@@ -130,7 +129,8 @@ class _Commit:
             return self.refused(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code is ErrorCode.NETWORK_EXCEPTION else code
             )
-        return ask_shard(self._ctx.broker.groups.host_of, self._body.group_id, self.refused, self._act)
+        host = self._ctx.broker.groups.shards.host_of(self._body.group_id)
+        return ask_shard(host, self.refused, self._act)
 
     def _act(self, shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
         outcome = shard.commit_in_transaction(self._body, self._caller, to, now)

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.exposition import Dialect, Kind, Metric, Sample, end, histogram, labelled, render
 from barnabas.base.faults import REPORTS
-from barnabas.coordinators.runtime.group_coordinator import GroupHost
 from barnabas.coordinators.runtime.host import State
 from barnabas.coordinators.txn.state import TxnState
 from barnabas.replication.partition import Partition
+from barnabas.server.coordination.groups import GroupHost
 from barnabas.server.coordination.transactions import TxnHost
 from barnabas.server.metrics.request_stats import BOUNDS_NS
 from barnabas.server.metrics.sources import Scrape, Space
@@ -100,7 +100,7 @@ def _space(read: Callable[[Space], int]) -> Read:
 
 
 def _hosts(scrape: Scrape) -> list[GroupHost]:
-    return list(scrape.sources.groups.coordinator.shards.hosts.values())
+    return list(scrape.sources.groups.shards.hosts.values())
 
 
 def _groups(scrape: Scrape) -> Iterable[Sample]:
@@ -108,7 +108,7 @@ def _groups(scrape: Scrape) -> Iterable[Sample]:
         (group.kind, group.state)
         for host in _hosts(scrape)
         if host.state is State.ACTIVE
-        for group in host.shard.ground.groups.values()
+        for group in host.shard.context.groups.values()
     )
     return [Sample(labelled(kind=kind, state=state), count) for (kind, state), count in counted.items()]
 
@@ -122,7 +122,7 @@ def _transactional_ids(scrape: Scrape) -> Iterable[Sample]:
         txn.state
         for host in _txn_hosts(scrape)
         if host.state is State.ACTIVE
-        for txn in host.shard.ground.txns.values()
+        for txn in host.shard.table.txns.values()
     )
     return [Sample(labelled(state=state.title), counted[state]) for state in TxnState]
 
@@ -366,12 +366,12 @@ TABLE: Final[tuple[Row, ...]] = (
     _gauge(
         "barnabas_patterns_waiting",
         "Regular expressions of clients waiting to be compiled or matched.",
-        _one(lambda scrape: scrape.sources.groups.coordinator.pattern_work.waiting),
+        _one(lambda scrape: scrape.sources.groups.pattern_work.waiting),
     ),
     _counter(
         "barnabas_group_assignments_in_background_total",
         "Assignments of large groups that were computed outside of the event loop.",
-        _one(lambda scrape: scrape.sources.groups.coordinator.assigner.computed),
+        _one(lambda scrape: scrape.sources.groups.assigner.computed),
     ),
     _gauge(
         "barnabas_groups",

@@ -9,18 +9,18 @@ from barnabas.base.values import value
 from barnabas.metadata.image import MetadataImage
 from barnabas.replication.partition import Partition
 from barnabas.replication.replicas import Replicas
-from barnabas.server.coordination.groups import Groups
-from barnabas.server.coordination.transactions import Transactions
-from barnabas.server.descriptors import DescriptorBudget
+from barnabas.server.coordination.groups import GroupCoordinator
+from barnabas.server.coordination.transactions import TransactionCoordinator
 from barnabas.server.fetch.sessions import FetchSessions
 from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.network.pool import ConnectionPool
+from barnabas.server.ports import DescriptorBudget
 from barnabas.storage.manager import LogManager
 
 
 @value(kw_only=True)
 class ProcessFigures:
-    """What the operating system reports about this process."""
+    """Figures that the operating system reports about this process."""
 
     resident_bytes: int
     cpu_seconds: float
@@ -49,8 +49,8 @@ class Sources:
     replicas: Replicas
     logs: LogManager
     sessions: FetchSessions
-    groups: Groups
-    transactions: Transactions
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
     # The metadata that the broker has applied, and the last committed offset of the metadata log.
     image: Callable[[], MetadataImage]
     committed_offset: Callable[[], int]

@@ -3,7 +3,7 @@
 Kafka's limits behave as in Kafka 4.3. At max.connections, and above max.connection.creation.rate, clients
 wait in the kernel's backlog until there is room. Above max.connections.per.ip a client is accepted and
 closed at once. The same happens, by a limit that Kafka does not have, when the descriptors reserved for
-connections are used up, so that logs keep theirs. accepting.py and pool.py carry out the decisions.
+connections are used up, so that logs keep theirs. acceptor.py and pool.py carry out the decisions.
 """
 
 from collections import Counter, deque

@@ -6,14 +6,48 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from barnabas.base.faults import report_fault
-from barnabas.server.network.accepting import Accepting, socket_of, socket_of_both_families
+from barnabas.server.network.acceptor import Acceptor, socket_of, socket_of_both_families
 from barnabas.server.network.connection import Connection
+from barnabas.server.network.large_frames import LargeFrames
 from barnabas.server.network.pool import ConnectionPool
-from barnabas.server.network.wire import RoomyWire, Wire
-from barnabas.server.requests.dispatch import Dispatcher
+from barnabas.server.requests.api import Dispatcher
 from barnabas.server.settings.endpoints import Endpoint
 
 logger = logging.getLogger(__name__)
+
+
+_CONNECTION_CALLBACKS: Final = ("connection_lost", "connection_made", "pause_writing", "resume_writing")
+_BUFFER_CALLBACKS: Final = ("buffer_updated", "get_buffer")
+
+
+class ClientProtocol(asyncio.Protocol):
+    """The asyncio protocol of every new client. On end of file, eof_received() closes the transport.
+
+    asyncio requires its base classes, but a compiled class with a Python base class is slow. So the protocols
+    stay in Python and copy the bound methods of the Connection: the loop calls the connection directly.
+    """
+
+    __slots__ = (*_CONNECTION_CALLBACKS, "data_received")
+
+    def __init__(self, connection: Connection) -> None:
+        for name in ClientProtocol.__slots__:
+            setattr(self, name, getattr(connection, name))
+
+
+class LargeFrameProtocol(asyncio.BufferedProtocol):
+    """The protocol of a client while it sends large frames."""
+
+    __slots__ = (*_CONNECTION_CALLBACKS, *_BUFFER_CALLBACKS)
+
+    def __init__(self, connection: Connection, large: LargeFrames) -> None:
+        for name in _CONNECTION_CALLBACKS:
+            setattr(self, name, getattr(connection, name))
+        for name in _BUFFER_CALLBACKS:
+            setattr(self, name, getattr(large, name))
+
+
+def _protocol_of(connection: Connection, large: LargeFrames | None) -> asyncio.BaseProtocol:
+    return ClientProtocol(connection) if large is None else LargeFrameProtocol(connection, large)
 
 
 class Listener:
@@ -34,18 +68,18 @@ class Listener:
         self._dispatcher = dispatcher
         self._backlog = backlog
         self._shares_port = shares_port
-        # Used by the simulator's loop, which has its own sockets; other loops watch those of `_accepting`.
+        # Used by the simulator's loop, which has its own sockets; other loops watch those of `_acceptor`.
         self._server: asyncio.Server | None = None
-        self._accepting: Accepting | None = None
+        self._acceptor: Acceptor | None = None
         self.port = endpoint.port
 
     async def bind(self) -> None:
         """Bind the port without accepting connections. OSError if that fails."""
         loop = asyncio.get_running_loop()
 
-        def make(sock: Any = None, host: str = "", peer: str = "") -> tuple[Connection, Wire]:
-            connection = Connection(self.pool, self._dispatcher, loop, Wire, RoomyWire, sock, host, peer)
-            return connection, Wire(connection)
+        def make(sock: Any = None, host: str = "", peer: str = "") -> tuple[Connection, ClientProtocol]:
+            connection = Connection(self.pool, self._dispatcher, _protocol_of, sock, host, peer)
+            return connection, ClientProtocol(connection)
 
         server = await self._bound(loop, lambda: make()[1])
         self.port = server.sockets[0].getsockname()[1]
@@ -55,9 +89,11 @@ class Listener:
         # The server was only needed to resolve the host and bind the sockets.
         listening = [socket_of(one) for one in server.sockets]
         server.close()
-        self._accepting = Accepting(loop, listening, self.pool, make, _report)
+        self._acceptor = Acceptor(loop, listening, self.pool, make, _report)
 
-    async def _bound(self, loop: asyncio.AbstractEventLoop, accepted: Callable[[], Wire]) -> asyncio.Server:
+    async def _bound(
+        self, loop: asyncio.AbstractEventLoop, accepted: Callable[[], ClientProtocol]
+    ) -> asyncio.Server:
         host, port = self.endpoint.host, self.endpoint.port
         if host == "::" and not self._shares_port:
             sock = socket_of_both_families(port)
@@ -73,26 +109,26 @@ class Listener:
         )
 
     async def serve(self) -> None:
-        assert self._server is not None or self._accepting is not None, "serve() was called before bind()"
+        assert self._server is not None or self._acceptor is not None, "serve() was called before bind()"
         if self._server is not None:
             await self._server.start_serving()
-        if self._accepting is not None:
-            self._accepting.start(self._backlog)
+        if self._acceptor is not None:
+            self._acceptor.start(self._backlog)
         logger.info(
             "listening name=%s host=%s port=%d", self.endpoint.name, self.endpoint.host or "*", self.port
         )
 
     def stop_accepting(self) -> None:
-        if self._accepting is not None:
-            self._accepting.stop()
+        if self._acceptor is not None:
+            self._acceptor.stop()
         if self._server is not None:
             self._server.close()
 
     async def close(self, timeout_s: float) -> None:
         """Stop accepting, and finish open connections within the timeout."""
         self.stop_accepting()
-        if self._accepting is not None:
-            await self._accepting.close()
+        if self._acceptor is not None:
+            await self._acceptor.close()
         await self.pool.close(timeout_s)
 
 

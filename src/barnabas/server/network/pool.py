@@ -11,10 +11,10 @@ from barnabas.base.faults import report_fault
 from barnabas.base.tasks import Tasks
 from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.network.admission import Admission, Admitted, ConnectionLimits
+from barnabas.server.network.backlog import StartBudget
+from barnabas.server.network.outlet import BusyPoll, FlushQueue
 from barnabas.server.network.request_bytes import RequestBytes
 from barnabas.server.network.response_bytes import LIMIT_MIN, ResponseBytes
-from barnabas.server.network.turn import Turn
-from barnabas.server.network.vigil import Vigil
 from barnabas.server.network.writable import Writable
 from barnabas.server.requests.api import Context
 from barnabas.server.requests.long_requests import LongRequests
@@ -48,7 +48,7 @@ class ConnectionPool:
         context: Callable[[str], Context],
         admitted: Admitted | None = None,
         is_protected: bool = False,
-        awake_ns: int = 0,
+        busy_poll_ns: int = 0,
         long_requests: LongRequests | None = None,
         request_bytes: RequestBytes | None = None,
         response_bytes: ResponseBytes | None = None,
@@ -66,7 +66,8 @@ class ConnectionPool:
         # All connections read into this buffer: nothing else runs between get_buffer() and buffer_updated()
         # of one connection.
         self.scratch: Final = memoryview(bytearray(SCRATCH_BYTES))
-        self.turn: Final = Turn(Vigil(clock.ticks_ns, clock.used_ns, awake_ns))
+        self.start_budget: Final = StartBudget()
+        self.flush_queue: Final = FlushQueue(BusyPoll(clock.ticks_ns, clock.used_ns, busy_poll_ns))
         self.writable: Final = Writable()
         self.bytes_in = 0
         self.bytes_out = 0
@@ -159,12 +160,18 @@ class ConnectionPool:
                 self.close_idle()
 
     def close_idle(self) -> None:
+        """Close the connections whose client has sent no request and read no response for too long."""
         if self.limits.idle_ms < 0:
             return
         limit_ns = self.limits.idle_ms * _NS_PER_MS
         now_ns = self.clock.ticks_ns()
         for connection in list(self._connections):
-            connection.close_if_idle(limit_ns, now_ns)
+            outlet = connection.outlet
+            if outlet is not None and outlet.taken != connection.seen_taken:
+                connection.seen_taken = outlet.taken
+                connection.last_active_ns = now_ns
+            if outlet is not None and now_ns - connection.last_active_ns >= limit_ns:
+                _close_idle(connection, outlet.waiting)
 
     async def close(self, timeout_s: float) -> None:
         """Finish open connections within the timeout, then close those that are left."""
@@ -188,6 +195,17 @@ class ConnectionPool:
         # connection_lost() of aborted connections runs in the loop's next iteration and drops what waits.
         await asyncio.sleep(0)
         self.writable.close()
+
+
+def _close_idle(connection: "Connection", waiting: int) -> None:
+    if connection.is_idle:
+        connection.close_for("idle for too long")
+    elif waiting:
+        # Its responses would wait forever.
+        connection.evict(f"client does not read its responses waiting={waiting}")
+    elif not connection.is_working:
+        # As in Kafka. The client may have gone: a connection that is not being read does not notice.
+        connection.evict("request waited too long for its response")
 
 
 def _report(error: BaseException) -> None:

@@ -46,11 +46,15 @@ def limit_of(queued_max_bytes: int, request_max_bytes: int, memory_bytes: int) -
     return max(memory_bytes // MEMORY_SHARE, request_max_bytes)
 
 
+class FrameReader(Protocol):
+    """The part of a connection that receives a large frame."""
+
+    def resume_reading(self) -> None:
+        """Resume reading the frame."""
+
+
 class Holder(Protocol):
     """A connection, as RequestBytes sees it."""
-
-    def read_on(self) -> None:
-        """Resume reading the large frame."""
 
     def is_too_slow(self) -> bool:
         """Whether its incomplete frame arrives too slowly."""
@@ -63,7 +67,10 @@ class Holder(Protocol):
 
 
 class RequestBytes:
-    """Shared by all listeners of a broker. Connections add what they hold to `unfinished` and `waiting`."""
+    """Shared by all listeners of a broker. Connections add what they hold to `unfinished` and `waiting`.
+
+    They report a change of `waiting` only at the limit, because most requests are far from it.
+    """
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max: Final = bytes_max
@@ -71,12 +78,14 @@ class RequestBytes:
         self.waiting: i64 = 0
         # Whether waiting requests alone have reached the limit.
         self.is_full = False
+        # Whether the limit is reached or connections are paused, so that releases must be reported.
+        self.is_short = False
         # For metrics.
         self.evicted = 0
         self._pools: list[Collection[Holder]] = []
-        self._paused: dict[Holder, None] = {}
+        self._paused: dict[FrameReader, None] = {}
         # The connection that may exceed the limit.
-        self._ahead: Holder | None = None
+        self._ahead: FrameReader | None = None
         self._next_turn: asyncio.Handle | None = None
         self._check: asyncio.TimerHandle | None = None
 
@@ -93,37 +102,34 @@ class RequestBytes:
         """Include these connections in the search for connections to close."""
         self._pools.append(connections)
 
-    def may_read(self, holder: Holder) -> bool:
-        """Whether more of a large frame may be read. If not, read_on() is called as soon as it may."""
-        if self.used < self.bytes_max or self._ahead is holder:
+    def may_read(self, reader: FrameReader) -> bool:
+        """Whether more of a large frame may be read. If not, resume_reading() is called as soon as it may."""
+        if self.used < self.bytes_max or self._ahead is reader:
             return True
         if self._ahead is None and not self._paused and self._may_go_ahead():
-            self._ahead = holder
+            self._ahead = reader
             return True
-        self._paused[holder] = None
+        self._paused[reader] = None
+        self.is_short = True
         self._check_soon()
         return False
 
-    def hold(self, size: i64) -> None:
-        """Count a request that waits."""
-        self.waiting += size
-        if self.waiting >= self.bytes_max:
-            self.is_full = True
-            self._check_soon()
+    def limit_reached(self) -> None:
+        """`waiting` has grown to the limit or beyond."""
+        self.is_full = self.is_short = True
+        self._check_soon()
 
-    def release(self, size: i64) -> None:
-        """Stop counting a request that was answered or abandoned."""
-        self.waiting -= size
-        if self.is_full and self.waiting < self.bytes_max:
-            self.is_full = False
-        if self._paused:
-            self.freed()
+    def released(self) -> None:
+        """`waiting` is smaller; called while `is_short`."""
+        self.is_full = self.waiting >= self.bytes_max
+        self.is_short = self.is_full or bool(self._paused)
+        self.freed()
 
-    def finished(self, holder: Holder) -> None:
-        """The holder's frame is complete, or its connection was closed."""
-        if self._ahead is holder:
+    def finished(self, reader: FrameReader) -> None:
+        """The frame is complete, or its connection was closed."""
+        if self._ahead is reader:
             self._ahead = None
-        self._paused.pop(holder, None)
+        self._paused.pop(reader, None)
         self.freed()
 
     def freed(self) -> None:
@@ -139,17 +145,16 @@ class RequestBytes:
         self._next_turn = None
         room = self.bytes_max - self.used
         while self._paused and room > 0:
-            holder = self._first()
             room -= READ_BYTES
-            holder.read_on()
+            self._first().resume_reading()
         if self._paused and self._ahead is None and self._may_go_ahead():
-            self._ahead = holder = self._first()
-            holder.read_on()
+            self._ahead = reader = self._first()
+            reader.resume_reading()
 
-    def _first(self) -> Holder:
-        holder = next(iter(self._paused))
-        del self._paused[holder]
-        return holder
+    def _first(self) -> FrameReader:
+        reader = next(iter(self._paused))
+        del self._paused[reader]
+        return reader
 
     def _check_soon(self) -> None:
         if self._check is None:

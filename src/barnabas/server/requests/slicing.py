@@ -11,9 +11,8 @@ from typing import Any
 from barnabas.protocol.apis import api as messages_of
 from barnabas.protocol.exchange import Request
 from barnabas.protocol.schema.pieces import ResponsePieces
-from barnabas.server.requests.api import CLOSE, NO_ANSWER, Api, Context, EncodedBody, NoAnswer
+from barnabas.server.requests.api import CLOSE, NO_ANSWER, Api, Context, EncodedBody, Later, NoAnswer
 from barnabas.server.requests.error_messages import cut_all_messages, cut_messages
-from barnabas.server.requests.later import Later
 from barnabas.server.requests.long_requests import ClientGone, LongRequests
 from barnabas.server.requests.slices import Slices
 

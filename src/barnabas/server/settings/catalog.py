@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from barnabas.base.setting_rules import Value
-from barnabas.base.settings import InvalidSetting, UnknownSetting
-from barnabas.base.spelling import nearest
+from barnabas.base.settings import InvalidSetting, UnknownSetting, nearest
 from barnabas.server.settings import (
     cleaner,
     groups,
@@ -15,7 +14,6 @@ from barnabas.server.settings import (
     network,
     node,
     quorum,
-    quotas,
     remote_storage,
     resources,
     sasl,
@@ -46,7 +44,7 @@ THEMES: Final = {
     "Security": security.SETTINGS,
     "TLS": tls.SETTINGS,
     "SASL": sasl.SETTINGS,
-    "Quotas": quotas.SETTINGS,
+    "Quotas": metrics.QUOTAS,
     "Metrics": metrics.SETTINGS,
     "Remote storage": remote_storage.SETTINGS,
 }

@@ -2,7 +2,7 @@
 
 A broker setting extends base/settings.py (name, type, default, rule, support) by whether it can be changed
 while the broker runs. The files beside this one declare all settings of Kafka 4.3, by theme; catalog.py joins
-them. base/setting_support.py has the rule for which values are accepted.
+them. `Support` in base/settings.py has the rule for which values are accepted.
 """
 
 from dataclasses import dataclass, replace
@@ -10,8 +10,7 @@ from enum import Enum
 from typing import Final, TypedDict, Unpack
 
 from barnabas.base.setting_rules import Rule, Value
-from barnabas.base.setting_support import Status, Support
-from barnabas.base.settings import Setting, SettingType, parse_value
+from barnabas.base.settings import Setting, SettingType, Status, Support, parse_value
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1

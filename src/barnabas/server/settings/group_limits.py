@@ -7,7 +7,7 @@ are clamped to them, as in Kafka.
 from collections.abc import Mapping
 
 from barnabas.base.settings import InvalidSetting
-from barnabas.coordinators.group.assignors.by_name import ASSIGNOR_CLASSES
+from barnabas.coordinators.group.assignors.assignor import ASSIGNOR_CLASSES
 from barnabas.coordinators.group.settings import GroupSettings, GroupTimes
 from barnabas.metadata.image import GROUP_RESOURCE, MetadataImage
 from barnabas.server.settings.broker_settings import BrokerSettings

@@ -3,8 +3,8 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least
-from barnabas.base.setting_support import nothing_to_tune
-from barnabas.coordinators.group.assignors.by_name import ASSIGNOR_CLASSES, ASSIGNORS
+from barnabas.base.settings import nothing_to_tune
+from barnabas.coordinators.group.assignors.assignor import ASSIGNOR_CLASSES, ASSIGNORS
 from barnabas.server.settings.declare import (
     INT_MAX,
     Change,

@@ -7,7 +7,7 @@ with their precedence. The rules of the topic settings apply here as well.
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, any_of, at_least, between, exactly, list_of, one_of
-from barnabas.base.setting_support import nothing_to_tune, unsupported
+from barnabas.base.settings import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     LONG_MAX,
     Change,

@@ -1,15 +1,16 @@
-"""Metrics of the broker, and metrics that clients push to it."""
+"""Metrics of the broker, metrics that clients push to it, and quotas, which are measured in the same way."""
 
 from typing import Final
 
 from barnabas.base.setting_rules import at_least
-from barnabas.base.setting_support import nothing_to_tune, unsupported
+from barnabas.base.settings import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,
     all_with,
     int32,
     int64,
+    java_class,
     string,
     strings,
 )
@@ -53,5 +54,34 @@ SETTINGS: Final[tuple[ServerSetting, ...]] = (
             "Maximum size of the metrics that a client pushes at once.",
             rule=_POSITIVE,
         ),
+    ),
+)
+
+
+def _windows(prefix: str, what: str) -> tuple[ServerSetting, ServerSetting]:
+    return (
+        int32(
+            f"{prefix}quota.window.num", 11, f"Number of windows kept to measure {what}.", rule=at_least(1)
+        ),
+        int32(
+            f"{prefix}quota.window.size.seconds",
+            1,
+            f"Length of a window that measures {what}.",
+            rule=at_least(1),
+        ),
+    )
+
+
+QUOTAS: Final[tuple[ServerSetting, ...]] = (
+    *all_with(
+        nothing_to_tune("the broker does not support quotas"),
+        *_windows("", "client quotas"),
+        *_windows("controller.", "the controller mutation quota"),
+        *_windows("replication.", "throttled replication"),
+        *_windows("alter.log.dirs.replication.", "replication between log directories"),
+    ),
+    *all_with(
+        unsupported("it names a Java class, which this broker cannot load"),
+        java_class("client.quota.callback.class", None, "Class that determines the quota of a client."),
     ),
 )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least, one_of
-from barnabas.base.setting_support import nothing_to_tune, unsupported
+from barnabas.base.settings import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     INT_MAX,
     UNTIL_RESTART,
@@ -29,7 +29,7 @@ _LISTENERS: Final = (
     strings(
         "advertised.listeners",
         None,
-        "Addresses that clients are told to connect to, if they differ from listeners.",
+        "Addresses that clients connect to, if they differ from listeners.",
         rule=SOME_DISTINCT,
     ),
     string(

@@ -7,8 +7,7 @@ it.
 from collections.abc import Iterable
 from typing import Final
 
-from barnabas.base.setting_support import Support
-from barnabas.base.settings import Setting, format_value
+from barnabas.base.settings import Setting, Support, format_value
 from barnabas.server.settings.catalog import CLIENT_METRICS, GROUP, THEMES
 from barnabas.server.settings.declare import Change, ServerSetting
 from barnabas.storage.topic_settings import SETTINGS as TOPIC

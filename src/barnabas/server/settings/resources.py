@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from barnabas.base.setting_rules import Rule, at_least, one_of
-from barnabas.base.setting_support import WORKS, Status, nothing_to_tune, unsupported
+from barnabas.base.settings import WORKS, Status, nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from barnabas.base.setting_support import unsupported
+from barnabas.base.settings import unsupported
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,

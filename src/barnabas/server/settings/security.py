@@ -3,7 +3,7 @@
 from typing import Final
 
 from barnabas.base.setting_rules import at_least
-from barnabas.base.setting_support import nothing_to_tune, unsupported
+from barnabas.base.settings import nothing_to_tune, unsupported
 from barnabas.server.settings.declare import (
     Change,
     ServerSetting,

@@ -12,6 +12,7 @@ from barnabas.protocol.schema.codec import decode, encode
 from barnabas.protocol.stored.cluster_topics import ConfigRecord
 from barnabas.raft.batches import CommittedBatch
 from barnabas.raft.driver import Quorum
+from barnabas.raft.driver.peers import SnapshotPart
 from barnabas.raft.effects import (
     EpochAnswer,
     Request,
@@ -24,7 +25,6 @@ from barnabas.raft.effects import (
 from barnabas.raft.errors import BadSnapshotId, LeadershipLost, NoRoom, NotLeader, RaftError
 from barnabas.raft.events import Event, FetchRequested, Unanswered
 from barnabas.raft.facts import OffsetAndEpoch, Voter
-from barnabas.raft.peers import SnapshotPart
 from barnabas.raft.settings import QuorumSettings
 from barnabas.raft.wire import (
     begin_answered,

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import OffsetSpec
+from barnabas.client.admin.records import OffsetSpec
 from barnabas.client.blocking.admin import Admin
 from barnabas.spark.demo.pipeline import Orders, start_cleaning, start_counting, start_landing
 from barnabas.spark.offsets import Offsets, from_json

@@ -1,19 +1,22 @@
-"""`kafka.*` options: settings of our client, except those that the source or sink sets itself."""
+"""`kafka.*` options: settings of our client, except those that the source or sink sets itself.
+
+Also connectTimeout, the timeout of a query's first contact with brokers.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from barnabas.base.settings import InvalidSetting, UnknownSetting, settings_of
-from barnabas.base.spelling import nearest
-from barnabas.client.admin.settings import AdminSettings
+from barnabas.base.settings import InvalidSetting, UnknownSetting, nearest, settings_of
 from barnabas.client.consumer.settings import ConsumerSettings, parse_consumer_settings
 from barnabas.client.producer.settings import ProducerSettings, producer_settings
-from barnabas.client.settings import ClientSettings, NoSettings
-from barnabas.spark.options.errors import BadOption
-from barnabas.spark.options.values import Values, hint
+from barnabas.client.settings import AdminSettings, ClientSettings, NoSettings
+from barnabas.spark.options.values import BadOption, Values, hint
 
 PREFIX: Final = "kafka."
 SERVERS: Final = "kafka.bootstrap.servers"
+CONNECT_TIMEOUT: Final = "connectTimeout"
+# With Spark's own overhead, a query fails within 30 s.
+_CONNECT_MS: Final = 20_000
 _CALL_TIMEOUT: Final = "default.api.timeout.ms"
 _SETUP_TIMEOUT: Final = "socket.connection.setup.timeout.ms"
 _BYTES: Final = "keys and values are bytes: cast or decode the columns in the query"
@@ -25,8 +28,6 @@ _OF_THE_SOURCE: Final = {
     "value.deserializer": _BYTES,
     "interceptor.classes": "interceptors are not supported",
 }
-
-
 _OF_THE_SINK: Final = {
     "key.serializer": _BYTES,
     "value.serializer": _BYTES,
@@ -43,6 +44,14 @@ def admin_settings(client: Mapping[str, str]) -> dict[str, str]:
     """Return those settings of a consumer or producer that an admin client has, too."""
     known = settings_of(AdminSettings)
     return {name: text for name, text in client.items() if name in known}
+
+
+def connect_ms(given: Values) -> int:
+    """Return the value of connectTimeout."""
+    found = given.duration_ms(CONNECT_TIMEOUT)
+    if found == 0:
+        raise BadOption(CONNECT_TIMEOUT, "it must be greater than 0 ms")
+    return _CONNECT_MS if found is None else found
 
 
 def call_timeout_ms(client: Mapping[str, str]) -> int:

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.spark.offsets import EARLIEST, LATEST, BadOffsets, from_json
-from barnabas.spark.options.errors import BadOption
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.values import BadOption, Values
 
 
 class Place(Enum):

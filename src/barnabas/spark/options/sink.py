@@ -1,14 +1,14 @@
 """The options of the sink, with Spark's names where Spark has them."""
 
+import re
 from enum import Enum
+from hashlib import sha256
+from posixpath import join, normpath
 from typing import Final, NamedTuple, TypeVar
 
 from barnabas.client.producer.settings import ProducerSettings
-from barnabas.spark.options.checkpoint import name_of_checkpoint
-from barnabas.spark.options.client_settings import option_names, producer_options
-from barnabas.spark.options.contact import connect_ms
-from barnabas.spark.options.errors import BadOption
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.client_settings import connect_ms, option_names, producer_options
+from barnabas.spark.options.values import BadOption, Values
 
 E = TypeVar("E", bound=Enum)
 
@@ -17,6 +17,8 @@ _ID_PREFIX: Final = "barnabas-spark-sink"
 _TRANSACTION_TIMEOUT_MS: Final = "900000"
 # Spark's own options, which it passes to every sink.
 _OF_SPARK: Final = ("checkpointLocation", "queryName", "path")
+_CHECKPOINT_NAME_SIZE: Final = 24
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):(//([^/]*))?(/.*)?", re.IGNORECASE)
 
 
 class Guarantee(Enum):
@@ -89,3 +91,31 @@ def _one_of(given: Values, name: str, kind: type[E], default: E) -> E:
     if text.lower() not in words:
         raise BadOption(name, f"{text!r} is not one of {', '.join(words)}")
     return kind(text.lower())
+
+
+def name_of_checkpoint(location: str, directory: str) -> str:
+    """Return the name of a stream, derived from its checkpoint location.
+
+    A relative location is resolved against `directory`. Different spellings of a location give the same name:
+    it is part of the transactional.id with which a restarted query fences its open transaction. Links are not
+    resolved.
+    """
+    return sha256(_normalized(location, directory).encode()).hexdigest()[:_CHECKPOINT_NAME_SIZE]
+
+
+def _normalized(location: str, directory: str) -> str:
+    """Normalize a location. A local path gets no scheme, so that names stay the same across releases."""
+    found = _SCHEME.fullmatch(location)
+    if found is None:
+        return _normalized_path(join(directory, location))
+    scheme, host, path = found[1].lower(), found[3] or "", _normalized_path(found[4] or "/")
+    if scheme == "file" and not host:
+        return path
+    if path == "/":
+        path = ""
+    return f"{scheme}://{host}{path}"
+
+
+def _normalized_path(path: str) -> str:
+    # normpath() keeps two leading slashes, which POSIX leaves to the implementation.
+    return normpath("/" + path.lstrip("/"))

@@ -6,11 +6,9 @@ from typing import Final, NamedTuple, TypeAlias
 from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.settings import ConsumerSettings
 from barnabas.spark.offsets import BadOffsets, partitions_from_json
-from barnabas.spark.options.client_settings import consumer_settings, option_names
-from barnabas.spark.options.contact import connect_ms
-from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.client_settings import connect_ms, consumer_settings, option_names
 from barnabas.spark.options.positions import Place, Position, check_batch, ending, starting
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.values import BadOption, Values
 
 _WAIT_MAX_MS: Final = 15 * 60_000
 _RETRIES: Final = 3

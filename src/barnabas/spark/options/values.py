@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from barnabas.base.spelling import nearest
-from barnabas.spark.options.errors import BadOption
+from barnabas.base.errors import BarnabasError
+from barnabas.base.settings import nearest
 
 _INT64_MAX: Final = (1 << 63) - 1
 # The integers that Java parses: int() would also accept 1_000.
@@ -26,6 +26,14 @@ _UNIT_MS: Final = {
     "h": 3_600_000.0,
     "d": 86_400_000.0,
 }
+
+
+class BadOption(BarnabasError):
+    """An option is invalid or conflicts with another; `name` is its documented spelling."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"option {name}: {why}")
+        self.name = name
 
 
 class Values:

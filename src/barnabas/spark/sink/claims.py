@@ -13,15 +13,14 @@ from barnabas.base.errors import BarnabasError
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
 from barnabas.client.errors import Refused
-from barnabas.client.producer.handed_over import OpenTransaction
-from barnabas.client.producer.transaction_errors import MustAbort, ProducerFenced, TransactionError
-from barnabas.client.producer.transaction_verdicts import FENCED
+from barnabas.client.producer.transaction import OpenTransaction
+from barnabas.client.producer.transaction_errors import FENCED, MustAbort, ProducerFenced, TransactionError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions
 from barnabas.spark.sink.ids import claim_id
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
-from barnabas.spark.sink.timing import told_if_too_long
+from barnabas.spark.sink.transactions import explain_timeout
 
 # INVALID_TXN_STATE: a newer attempt first has our transaction aborted and gets the id after that. A commit in
 # between finds no open transaction.
@@ -49,7 +48,7 @@ def claim_task(options: SinkOptions, opened: OpenTransaction, task: int, topic: 
         # The mark is an offset, which needs an existing topic: have brokers create it if they do so.
         producer.partitions_for(topic)
         try:
-            with told_if_too_long(options, time.time()):
+            with explain_timeout(options, time.time()):
                 producer.begin_transaction()
                 producer.send_offsets_to_transaction(mark_in_transaction(Mark(0, claim, topic)), name)
                 producer.commit_transaction()

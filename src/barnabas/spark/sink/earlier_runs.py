@@ -12,6 +12,7 @@ its first micro-batch has recorded nothing. The record is used if brokers cannot
 Kafka 3.0).
 """
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +21,7 @@ from barnabas.client.admin.call import PartlyRefused
 from barnabas.client.admin.transactions import TransactionListing, TransactionState
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.errors import UnsupportedByBroker
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import FencedBeforeItsEnd
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.spark.options.sink import SinkOptions
@@ -28,7 +29,8 @@ from barnabas.spark.sink.claims import claim_of
 from barnabas.spark.sink.ids import FoundIds, batch_marks_group, ids_of_query, pattern_of_query, slot_id
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_marks, notes_of
 from barnabas.spark.sink.runs import Record
-from barnabas.spark.sink.telling import logger
+
+logger = logging.getLogger(__name__)
 
 # A producer of the sink initializes its id, runs one transaction and closes. An id in one of these states
 # therefore has no owner that could still write.

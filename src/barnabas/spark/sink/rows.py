@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from barnabas.base.errors import BarnabasError
-from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.values import BadOption
 
 _TEXT_OR_BYTES: Final = (StringType, BinaryType)
 _RECORD: Final = ("value", "key", "headers", "partition")

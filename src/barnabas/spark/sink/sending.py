@@ -10,7 +10,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.delivery import Delivery
 from barnabas.client.blocking.producer import Producer
 from barnabas.spark.options.sink import SinkOptions
-from barnabas.spark.sink.reaching import reach_topic
+from barnabas.spark.sink.availability import check_topic
 from barnabas.spark.sink.rows import by_topic
 from barnabas.spark.workers import settle_in
 
@@ -35,7 +35,7 @@ class Sending:
             if batch.num_rows == 0:
                 continue
             for topic, records in by_topic(batch, self._options.topic):
-                reach_topic(self._options.producer, topic, self._options.connect_ms)
+                check_topic(self._options.producer, topic, self._options.connect_ms)
                 self._unseen += self._producer.send_table(topic, records)
             self.rows += batch.num_rows
             if len(self._unseen) > _UNSEEN_MAX:

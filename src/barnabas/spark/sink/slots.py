@@ -10,6 +10,7 @@ So once a slot is committed, a replay must send each row to the same slot, and a
 rejected. Ids of slots that the new run does not use are fenced before its first commit (earlier_runs.py).
 """
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -21,20 +22,21 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
-from barnabas.client.errors import ClientError
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
+from barnabas.spark.failures import log_failed_write
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.sink import SinkOptions
+from barnabas.spark.sink.availability import check_brokers
 from barnabas.spark.sink.earlier_runs import check_still_open, fence_earlier_runs
 from barnabas.spark.sink.ids import slot_id
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
-from barnabas.spark.sink.reaching import reach
 from barnabas.spark.sink.replays import check_same_plan
 from barnabas.spark.sink.runs import UNKNOWN_RUN, Record, read_record, write_record
 from barnabas.spark.sink.sending import Sending
-from barnabas.spark.sink.task_context import stream_task, task_number
-from barnabas.spark.sink.telling import logger, told_on_failure
-from barnabas.spark.sink.timing import told_if_too_long
+from barnabas.spark.sink.transactions import abort_transactions, explain_timeout
+from barnabas.spark.task_context import stream_task, task_number
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def write_slot(
     if first is None:
         return SlotWritten(query, run, slot, None, None, 0.0)
     name = slot_id(options.id_prefix, query, slot)
-    reach(options.producer, options.connect_ms)
+    check_brokers(options.producer, options.connect_ms)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         producer.init_transactions()
         with Admin(admin_settings(options.producer)) as admin:
@@ -75,7 +77,7 @@ def write_slot(
                 pass
             return SlotWritten(query, run, slot, mark.topic, None, 0.0, before=mark)
         since_s = time.time()
-        with told_if_too_long(options, since_s):
+        with explain_timeout(options, since_s):
             producer.begin_transaction()
             sending = Sending(producer, options)
             sending.send([first])
@@ -89,14 +91,14 @@ def commit_slots(options: SinkOptions, slots: Sequence[SlotWritten], batch: int)
     """Commit the transactions of all tasks. If this fails, Spark replays the micro-batch."""
     if not slots:
         return
-    with Admin(admin_settings(options.producer)) as admin, _told_if_too_long(options, slots):
+    with Admin(admin_settings(options.producer)) as admin, _explain_timeout(options, slots):
         is_written = begin_commit(admin, options, slots, batch)
         admin.end_transactions(_opened(slots), commit=not is_written)
 
 
 def end_slots(options: SinkOptions, slots: Sequence[SlotWritten]) -> None:
     """Commit the transactions of a batch query, which has no earlier run and is never replayed."""
-    with Admin(admin_settings(options.producer)) as admin, _told_if_too_long(options, slots):
+    with Admin(admin_settings(options.producer)) as admin, _explain_timeout(options, slots):
         admin.end_transactions(_opened(slots), commit=True)
 
 
@@ -134,20 +136,14 @@ def _opened(slots: Sequence[WriterCommitMessage | None]) -> list[OpenTransaction
     return [one.opened for one in slots if isinstance(one, SlotWritten) and one.opened is not None]
 
 
-def _told_if_too_long(options: SinkOptions, slots: Sequence[SlotWritten]) -> AbstractContextManager[None]:
+def _explain_timeout(options: SinkOptions, slots: Sequence[SlotWritten]) -> AbstractContextManager[None]:
     since_s = min((one.open_since_s for one in slots if one.opened is not None), default=time.time())
-    return told_if_too_long(options, since_s)
+    return explain_timeout(options, since_s)
 
 
 def abort_slots(options: SinkOptions, slots: Sequence[WriterCommitMessage | None]) -> None:
-    """Abort the open transactions after a failed task, instead of waiting for their timeout."""
-    if not (opened := _opened(slots)):
-        return
-    try:
-        with Admin(admin_settings(options.producer)) as admin:
-            admin.end_transactions(opened, commit=False)
-    except ClientError as error:
-        logger.warning("abort failed error=%s; the coordinator aborts after transaction.timeout.ms", error)
+    """Abort the transactions of a failed batch, as far as tasks have opened them."""
+    abort_transactions(options, _opened(slots))
 
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[SlotWritten]:
@@ -162,11 +158,11 @@ class SlotStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         task = stream_task()
-        with told_on_failure():
+        with log_failed_write():
             return write_slot(self._options, iterator, task.query, task.batch, task.number, task.run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        with told_on_failure():
+        with log_failed_write():
             commit_slots(self._options, _of_tasks(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -181,11 +177,11 @@ class SlotBatchWriter(DataSourceArrowWriter):
         self._query = str(uuid4())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        with told_on_failure():
+        with log_failed_write():
             return write_slot(self._options, iterator, self._query, 0, task_number())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        with told_on_failure():
+        with log_failed_write():
             end_slots(self._options, _of_tasks(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -21,25 +21,23 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.blocking.producer import Producer
-from barnabas.client.errors import ClientError
-from barnabas.client.producer.handed_over import OpenTransaction
+from barnabas.client.producer.transaction import OpenTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, SequenceLost
-from barnabas.spark.failing import message_first
+from barnabas.spark.failures import log_failed_write, message_first
 from barnabas.spark.options.client_settings import admin_settings
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import SinkOptions
+from barnabas.spark.options.values import BadOption
+from barnabas.spark.sink.availability import check_brokers, check_topic
 from barnabas.spark.sink.claims import NotOneWriter, claim_task
 from barnabas.spark.sink.earlier_runs import check_still_open, fence_earlier_runs
 from barnabas.spark.sink.ids import batch_id, batch_marks_group, claim_id
 from barnabas.spark.sink.markers import NO_MARK, Mark, last_mark, mark_in_transaction
-from barnabas.spark.sink.reaching import reach, reach_topic
 from barnabas.spark.sink.replays import check_not_in_parts
 from barnabas.spark.sink.rows import by_topic
 from barnabas.spark.sink.runs import UNKNOWN_RUN, Record, read_record, write_record
 from barnabas.spark.sink.sending import Sending
-from barnabas.spark.sink.task_context import stream_task, task_number
-from barnabas.spark.sink.telling import logger, told_on_failure
-from barnabas.spark.sink.timing import told_if_too_long
+from barnabas.spark.sink.transactions import abort_transactions, explain_timeout
+from barnabas.spark.task_context import stream_task, task_number
 
 _ONE_TASK: Final = (
     "with transactionScope=batch all rows of a partition must be in one task; call repartition() on the "
@@ -70,7 +68,7 @@ class PartWritten(WriterCommitMessage):
 
 def open_batch(options: SinkOptions, name: str) -> OpenBatch:
     """Open the transaction of a micro-batch on the driver. Aborts an open transaction with the same id."""
-    reach(options.producer, options.connect_ms)
+    check_brokers(options.producer, options.connect_ms)
     with Producer({**options.producer, "transactional.id": name}) as producer:
         return OpenBatch(producer.open_transaction_for_others(), time.time())
 
@@ -85,7 +83,7 @@ def write_part(
     run: str = UNKNOWN_RUN,
 ) -> PartWritten:
     name = opened.transaction.transactional_id
-    reach(options.producer, options.connect_ms)
+    check_brokers(options.producer, options.connect_ms)
     with Admin(admin_settings(options.producer)) as admin:
         mark = _last_mark_of(admin, options, name, query)
     last_run = _run_of(mark)
@@ -96,10 +94,10 @@ def write_part(
             pass
         return PartWritten(query, opened, task, frozenset(), run, last_run)
     topic, _ = next(by_topic(first, options.topic))
-    reach_topic(options.producer, topic, options.connect_ms)
+    check_topic(options.producer, topic, options.connect_ms)
     claim_task(options, opened.transaction, task, topic, query)
     with (
-        told_if_too_long(options, opened.since_s),
+        explain_timeout(options, opened.since_s),
         Producer({**options.producer, "transactional.id": name}) as producer,
     ):
         producer.join_transaction(opened.transaction)
@@ -142,7 +140,7 @@ def commit_parts(options: SinkOptions, parts: list[PartWritten], batch: int) -> 
         return
     query, run, opened = parts[0].query, parts[0].run, parts[0].opened
     name = opened.transaction.transactional_id
-    with told_if_too_long(options, opened.since_s):
+    with explain_timeout(options, opened.since_s):
         # The tasks have read the previous mark, so later batches of a run need no request for this.
         if any(part.last_run != run for part in parts) and _begin_run(options, parts, batch):
             abort_parts(options, parts)
@@ -186,13 +184,7 @@ def _begin_run(options: SinkOptions, parts: Sequence[PartWritten], batch: int) -
 
 def abort_parts(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
     parts = [one for one in messages if isinstance(one, PartWritten) and one.written]
-    if not parts:
-        return
-    try:
-        with Admin(admin_settings(options.producer)) as admin:
-            admin.end_transactions([parts[0].opened.transaction], commit=False)
-    except ClientError as error:
-        logger.warning("abort failed error=%s; the coordinator aborts after transaction.timeout.ms", error)
+    abort_transactions(options, [part.opened.transaction for part in parts[:1]])
 
 
 def _of_tasks(messages: list[WriterCommitMessage | None]) -> list[PartWritten]:
@@ -226,13 +218,13 @@ class WholeStreamWriter(_Opening, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         task = stream_task()
         assert self._opened is not None, "the driver opens it when it pickles the writer"
-        with told_on_failure():
+        with log_failed_write():
             return write_part(
                 self._options, iterator, self._opened, task.query, task.batch, task.number, task.run
             )
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        with told_on_failure():
+        with log_failed_write():
             commit_parts(self._options, _of_tasks(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -248,11 +240,11 @@ class WholeBatchWriter(_Opening, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         assert self._opened is not None, "the driver opens it when it pickles the writer"
-        with told_on_failure():
+        with log_failed_write():
             return write_part(self._options, iterator, self._opened, self._query, 0, task_number())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        with told_on_failure():
+        with log_failed_write():
             commit_parts(self._options, _of_tasks(messages), 0)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

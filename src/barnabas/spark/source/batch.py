@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from barnabas.spark.failing import message_first
+from barnabas.spark.failures import message_first
 from barnabas.spark.offsets import Offsets
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import Place, option_of
 from barnabas.spark.options.source import SourceOptions
+from barnabas.spark.options.values import BadOption
 from barnabas.spark.planning.changes import resume
 from barnabas.spark.planning.pruning import Wanted
 from barnabas.spark.planning.splits import ranges_between, split

@@ -9,16 +9,16 @@ from typing import Final, NamedTuple, TypeVar
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.admin.call import PartlyRefused
-from barnabas.client.admin.describing import TopicDescription
-from barnabas.client.admin.offsets import IsolationLevel, ListedOffset, OffsetSpec
+from barnabas.client.admin.records import IsolationLevel, ListedOffset, OffsetSpec
+from barnabas.client.admin.topic_descriptions import TopicDescription
 from barnabas.client.blocking.admin import Admin
 from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
 from barnabas.spark.first_contact import NotReached, is_no_answer
 from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
 from barnabas.spark.options.client_settings import admin_settings, call_timeout_ms, connecting_in_time
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, Position, option_of
 from barnabas.spark.options.source import Assigned, Choice, Pattern, SourceOptions, Topics
+from barnabas.spark.options.values import BadOption
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -9,10 +9,8 @@ A failed commit never fails the query.
 
 import logging
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
-
-from pyspark import TaskContext
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.group_offsets import CommittedOffset
@@ -21,10 +19,9 @@ from barnabas.client.errors import ClientError
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options.client_settings import admin_settings
 from barnabas.spark.options.source import SourceOptions
+from barnabas.spark.task_context import query_id
 
 logger = logging.getLogger(__name__)
-
-_QUERY_ID: Final = "sql.streaming.queryId"
 
 
 class Announcement(NamedTuple):
@@ -37,8 +34,7 @@ class Announcement(NamedTuple):
 
 def announce(announcement: Announcement, client: Mapping[str, str]) -> None:
     """Commit the announcement. Runs in a task."""
-    context = TaskContext.get()
-    query = None if context is None else context.getLocalProperty(_QUERY_ID)
+    query = query_id()
     if query is None:
         logger.warning("progress not committed reason=no query id in the task context")
         return

@@ -18,8 +18,8 @@ from barnabas.client.errors import ClientError, UnknownTopic, is_retriable
 from barnabas.spark.columns import arrow_schema, rows_of
 from barnabas.spark.options.client_settings import in_time
 from barnabas.spark.planning.splits import OffsetRange
-from barnabas.spark.source.kept import consumer_with, forget
-from barnabas.spark.source.lanes import tables_of
+from barnabas.spark.source.consumer_cache import cached_consumer, discard_consumers
+from barnabas.spark.source.fetching import tables_of
 
 logger = logging.getLogger(__name__)
 
@@ -98,16 +98,16 @@ def read_range(
         except (UnknownTopic, TopicRecreated) as gone:
             if isinstance(gone, TopicRecreated) and start == wanted.start and not has_met:
                 # Cached consumers may have metadata of the previous topic; retry once with new ones.
-                forget(reading)
+                discard_consumers(reading)
                 has_met = True
                 continue
             # The topic was deleted after the range was planned.
             if fails_on_loss:
                 where = f"in the range {wanted.start} to {wanted.end}"
                 raise DataLoss(f"{wanted.tp} is gone from offset {start} {where}: {gone}") from gone
-            told_so = isinstance(gone, TopicRecreated) and topic_id is None
+            is_recreated = isinstance(gone, TopicRecreated) and topic_id is None
             try:
-                if not told_so and _is_there(wanted.tp, topic_id, settings, timeout_ms):
+                if not is_recreated and _is_there(wanted.tp, topic_id, settings, timeout_ms):
                     # Without its id the topic may be the same or a recreated one: do not guess.
                     raise NotRead(wanted, start, timeout_ms, gone) from gone
             except ClientError as error:
@@ -127,7 +127,7 @@ def _is_there(
     asking = in_time({**settings, **_DECIDED_HERE}, round(limit_ms))
     while True:
         try:
-            with consumer_with(asking) as consumer:
+            with cached_consumer(asking) as consumer:
                 consumer.assign([tp], topic_ids={} if topic_id is None else {tp.topic: topic_id})
             return True
         except UnknownTopic:

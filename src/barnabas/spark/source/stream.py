@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.spark.failing import message_first
+from barnabas.spark.failures import message_first
 from barnabas.spark.offsets import Offsets, from_json, to_json
 from barnabas.spark.options.positions import moves
 from barnabas.spark.options.source import SourceOptions

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from barnabas.base.ids import Uuid
-from barnabas.spark.failing import message_first
+from barnabas.spark.failures import message_first
 from barnabas.spark.options.client_settings import in_time
 from barnabas.spark.options.source import SourceOptions
 from barnabas.spark.planning.splits import OffsetRange

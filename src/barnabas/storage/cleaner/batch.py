@@ -9,35 +9,30 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
+from barnabas.records.area import MIN_RECORD_SIZE, BadRecord
 from barnabas.records.codecs import MAX_DECOMPRESSED, decompress
 from barnabas.records.column_walk import batch_size, check_crc, control_type
+from barnabas.records.decode import RecordCursor
 from barnabas.records.errors import CorruptBatch, UnknownCodec, batch_at
-from barnabas.records.header import Codec
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    CODEC_BITS,
+    CODECS,
+    CONTROL_BIT,
+    COUNT_AT,
+    DELETE_HORIZON_BIT,
+    KNOWN_ATTRIBUTES,
+    LAST_OFFSET_DELTA_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    RECORDS_AT,
+    TRANSACTIONAL_BIT,
+)
 from barnabas.records.lz4_blocks import Scratch, unpack_lz4
-from barnabas.records.varint import BAD, read_varint
-
-# Positions of the batch header's fields, repeated from records/header.py: reading a constant of this compiled
-# module is free, a constant of an interpreted module costs a look-up.
-ATTRIBUTES_AT: Final = 21
-LAST_OFFSET_DELTA_AT: Final = 23
-BASE_TIMESTAMP_AT: Final = 27
-MAX_TIMESTAMP_AT: Final = 35
-PRODUCER_ID_AT: Final = 43
-PRODUCER_EPOCH_AT: Final = 51
-COUNT_AT: Final = 57
-RECORDS_AT: Final = 61
-CODEC_BITS: Final = 0x07
-LOG_APPEND_TIME_BIT: Final = 0x08
-TRANSACTIONAL_BIT: Final = 0x10
-CONTROL_BIT: Final = 0x20
-DELETE_HORIZON_BIT: Final = 0x40
-UNKNOWN_BITS: Final = 0x80
 
 LZ4: Final = 3
-# Indexed by the codec bits: several times cheaper than calling the enum.
-CODECS: Final = tuple(Codec)
-# Length, attributes, timestamp, offset, key length, value length, number of headers: a byte each.
-MIN_RECORD: Final = 7
 # Returned by control_type() for a batch without records.
 NO_CONTROL: Final = -1
 
@@ -106,7 +101,7 @@ class Batch:
         self._floor = self.last_offset + 1
         if self.count < 0:
             raise CorruptBatch(f"record count {self.count} is negative", where=batch_at(at))
-        if self.attributes & ~(UNKNOWN_BITS - 1) != 0:
+        if self.attributes & ~KNOWN_ATTRIBUTES != 0:
             raise CorruptBatch(f"unknown attributes {self.attributes & 0xFFFF:#06x}", where=batch_at(at))
         return True
 
@@ -134,7 +129,7 @@ class Batch:
             self.area = self._unpacked(codec)
             self.start = 0
             self.stop = len(self.area)
-        if self.count * MIN_RECORD > self.stop - self.start:
+        if self.count * MIN_RECORD_SIZE > self.stop - self.start:
             raise CorruptBatch(
                 f"{self.count} records do not fit in {self.stop - self.start} bytes", where=batch_at(self.at)
             )
@@ -158,93 +153,33 @@ class Batch:
         return control_type(self.area[self.start : self.stop], self.at)
 
 
-class Cursor:
-    """The records of an unpacked batch, one after another; each is area[start:stop]."""
+class Cursor(RecordCursor):
+    """The records of an unpacked batch, with their offsets."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._batch = Batch()
-        self._area = b""
-        self._left: i64 = 0
         self._last_delta: i64 = -1
-        self.start: i64 = 0
-        self.stop: i64 = 0
-        self.time_delta: i64 = 0
-        # Position of the offset delta. It follows the timestamp delta, which may have to be rewritten.
-        self.rest: i64 = 0
         self.offset: i64 = 0
-        self.key_at: i64 = 0
-        # -1 for null. A null value is a tombstone.
-        self.key_size: i64 = 0
-        self.value_size: i64 = 0
 
     def begin(self, batch: Batch) -> None:
         self._batch = batch
-        self._area = batch.area
-        self._left = batch.count
         self._last_delta = -1
-        self.stop = batch.start
+        self.start_area(batch.area, batch.start, batch.stop, batch.count)
 
     def next(self) -> bool:
-        """Move to the next record and check it; False after the last."""
+        """Move to the next record and check it; False after the last. CorruptBatch if it does not parse."""
         batch = self._batch
-        area = self._area
-        if self._left == 0:
-            if self.stop != batch.stop:
-                raise CorruptBatch(
-                    f"{batch.stop - self.stop} bytes follow the last record", where=batch_at(batch.at)
-                )
-            return False
-        self._left -= 1
-        self.start = self.stop
-        size, at = read_varint(area, self.start, batch.stop)
-        if at == BAD or size < MIN_RECORD - 1 or size > batch.stop - at:
-            raise self._bad(f"record length {size} is out of range, {batch.stop - self.start} bytes are left")
-        stop: i64 = at + size
-        self.stop = stop
-        self.time_delta, self.rest = read_varint(area, at + 1, stop)
-        if self.rest == BAD:
-            raise self._bad("timestamp delta is truncated")
-        delta, at = read_varint(area, self.rest, stop)
-        # Deltas must ascend: compaction keeps the order of records, so it must be that of their offsets.
-        if at == BAD or delta <= self._last_delta or delta > batch.last_offset - batch.base_offset:
-            raise self._bad(f"offset delta {delta} is out of order or out of range")
+        try:
+            if not self.next_record():
+                return False
+            delta = self.offset_delta
+            # Deltas must ascend: compaction keeps the order of records, so it must be that of their offsets.
+            if delta <= self._last_delta or delta > batch.last_offset - batch.base_offset:
+                raise BadRecord(f"offset delta {delta} is out of order or out of range")
+            self.check_headers()
+        except BadRecord as wrong:
+            raise CorruptBatch(str(wrong), where=f"{batch_at(batch.at)}, record {self.index}") from None
         self._last_delta = delta
         self.offset = batch.base_offset + delta
-        self.key_size, at = read_varint(area, at, stop)
-        if at == BAD or self.key_size < -1 or self.key_size > stop - at:
-            raise self._bad(f"key length {self.key_size} is out of range")
-        self.key_at = at
-        if self.key_size > 0:
-            at += self.key_size
-        self.value_size, at = read_varint(area, at, stop)
-        if at == BAD or self.value_size < -1 or self.value_size > stop - at:
-            raise self._bad(f"value length {self.value_size} is out of range")
-        if self.value_size > 0:
-            at += self.value_size
-        # Fast path: no headers, so the record ends with a zero byte.
-        if at + 1 != stop or area[at] != 0:
-            self._check_headers(at, stop)
         return True
-
-    def _check_headers(self, at: i64, stop: i64) -> None:
-        area = self._area
-        count, at = read_varint(area, at, stop)
-        # A header takes two bytes at least: an empty name and a null value.
-        if at == BAD or count < 0 or count > (stop - at) >> 1:
-            raise self._bad(f"header count {count} is out of range")
-        while count > 0:
-            count -= 1
-            size, at = read_varint(area, at, stop)
-            if at == BAD or size < 0 or size > stop - at:
-                raise self._bad(f"header name length {size} is out of range")
-            size, at = read_varint(area, at + size, stop)
-            if at == BAD or size < -1 or size > stop - at:
-                raise self._bad(f"header value length {size} is out of range")
-            if size > 0:
-                at += size
-        if at != stop:
-            raise self._bad(f"{stop - at} bytes follow the last field")
-
-    def _bad(self, what: str) -> CorruptBatch:
-        batch = self._batch
-        return CorruptBatch(what, where=f"{batch_at(batch.at)}, record {batch.count - self._left - 1}")

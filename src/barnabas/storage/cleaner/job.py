@@ -29,7 +29,7 @@ from barnabas.storage.cleaner.transactions import Transactions
 from barnabas.storage.files import FileSystem
 from barnabas.storage.names import CLEANED, LOG, TXN_INDEX, file_name
 from barnabas.storage.segment.index import OFFSET_ENTRY, TIME_ENTRY
-from barnabas.storage.segment.segment import Segment, SegmentWriter
+from barnabas.storage.segment.segment import Segment
 from barnabas.storage.segment.txn_index import AbortedTxn, pack_entry
 
 # No batch of a source has to stay.
@@ -120,12 +120,13 @@ class Cleaning:
     def _write_group(self, group: Sequence[Source]) -> CleanedGroup:
         facts = self._facts
         base_offset = group[0].base_offset
-        writer = SegmentWriter(
-            self._fs, facts.directory, base_offset, facts.index_interval_bytes, suffix=CLEANED
-        )
+        segment = Segment(self._fs, facts.directory, base_offset, suffix=CLEANED)
+        segment.make_files()
         try:
-            self._copy(group, writer.segment)
-            segment = writer.finish()
+            self._copy(group, segment)
+            segment.finish()
+            for file in segment.files_to_sync():
+                file.sync()
             aborted = self._transactions.take_kept()
             self._write_aborted(base_offset, aborted)
             max_timestamp, max_timestamp_offset = segment.latest()
@@ -140,7 +141,7 @@ class Cleaning:
                 aborted=tuple(aborted),
             )
         finally:
-            writer.segment.close()
+            segment.close()
 
     def _copy(self, group: Sequence[Source], into: Segment) -> None:
         rewriter, stats, facts = self._rewriter, self.stats, self._facts

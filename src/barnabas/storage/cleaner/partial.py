@@ -12,18 +12,19 @@ from mypy_extensions import i32, i64, u8
 
 from barnabas.base.crc32c import crc32c
 from barnabas.records.codecs import compress
-from barnabas.storage.cleaner.batch import CODEC_BITS, CODECS, Batch, Cursor
-
-# Start and end of the header fields that change.
-LENGTH_AT: Final = 8
-LENGTH_END: Final = 12
-CRC_AT: Final = 17
-CRC_END: Final = 21
-MAX_TIMESTAMP_AT: Final = 35
-MAX_TIMESTAMP_END: Final = 43
-COUNT_AT: Final = 57
-# The length field of a batch without records; it excludes itself and the base offset.
-MIN_BATCH_LENGTH: Final = 49
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BATCH_LENGTH_AT,
+    CODEC_BITS,
+    CODECS,
+    COUNT_AT,
+    CRC_AT,
+    LEADER_EPOCH_AT,
+    MAX_TIMESTAMP_AT,
+    MIN_BATCH_LENGTH,
+    PRODUCER_ID_AT,
+)
+from barnabas.storage.cleaner.batch import Batch, Cursor
 
 # Calling an imported function costs a look-up each time, calling a Final does not.
 crc_of: Final = crc32c
@@ -38,9 +39,9 @@ def keep_in_part(batch: Batch, cursor: Cursor, stays: vec[u8], count: i64, max_t
     data = batch.data
     at: i64 = batch.at
     signed = BytesWriter()
-    signed.write(data[at + CRC_END : at + MAX_TIMESTAMP_AT])
+    signed.write(data[at + ATTRIBUTES_AT : at + MAX_TIMESTAMP_AT])
     write_i64_be(signed, max_timestamp)
-    signed.write(data[at + MAX_TIMESTAMP_END : at + COUNT_AT])
+    signed.write(data[at + PRODUCER_ID_AT : at + COUNT_AT])
     write_i32_be(signed, i32(count))
     tail = signed.getvalue()
     crc: i64 = crc_of(area, crc_of(tail))
@@ -48,9 +49,9 @@ def keep_in_part(batch: Batch, cursor: Cursor, stays: vec[u8], count: i64, max_t
     if crc >= 0x80000000:
         crc -= 0x100000000
     head = BytesWriter()
-    head.write(data[at : at + LENGTH_AT])
+    head.write(data[at : at + BATCH_LENGTH_AT])
     write_i32_be(head, i32(MIN_BATCH_LENGTH + len(area)))
-    head.write(data[at + LENGTH_END : at + CRC_AT])
+    head.write(data[at + LEADER_EPOCH_AT : at + CRC_AT])
     write_i32_be(head, i32(crc))
     return b"".join((head.getvalue(), tail, area))
 

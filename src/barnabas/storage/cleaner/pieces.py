@@ -1,11 +1,10 @@
 """Read a .log file in pieces of bounded size, for consumers that take whole batches from each piece."""
 
 from collections.abc import Callable
-from struct import Struct
 from typing import Final, Protocol
 
 from barnabas.base.errors import Malformed
-from barnabas.records.header import BATCH_LENGTH_AT, LENGTH_EXCLUDES
+from barnabas.records.header import BATCH_LENGTH_AT, INT32, LENGTH_EXCLUDES
 from barnabas.storage.cleaner.batch import Batch
 from barnabas.storage.cleaner.facts import CleaningStopped
 from barnabas.storage.errors import CorruptLog
@@ -15,8 +14,6 @@ from barnabas.storage.files import File, FileSystem
 PIECE_BYTES: Final = 512 * 1024
 # Returned by a taker to stop.
 ENOUGH: Final = -1
-
-_LENGTH: Final = Struct(">i")
 
 
 class Taker(Protocol):
@@ -63,7 +60,7 @@ def _needed(file: File, position: int, data: bytes, size: int) -> int:
     left = size - position
     needed = left + 1
     if len(data) >= LENGTH_EXCLUDES:
-        length: int = _LENGTH.unpack_from(data, BATCH_LENGTH_AT)[0]
+        length: int = INT32.unpack_from(data, BATCH_LENGTH_AT)[0]
         needed = LENGTH_EXCLUDES + length
     if needed > left or len(data) >= needed:
         raise CorruptLog(file.path, position=position, what=f"batch is truncated after {len(data)} bytes")

@@ -16,11 +16,11 @@ from mypy_extensions import i64, u8
 
 from barnabas.records.area import BadRecord
 from barnabas.records.decode import add_timestamps, decode_batch
+from barnabas.records.encode import is_out_of_range
 from barnabas.records.errors import CorruptBatch, batch_at
-from barnabas.records.header import read_header
+from barnabas.records.header import LOG_APPEND_TIME_BIT, NO_TIMESTAMP, read_header
 from barnabas.records.rebuild import empty_batch, rebuild_batch
-from barnabas.records.timestamp import NO_TIMESTAMP, is_out_of_range
-from barnabas.storage.cleaner.batch import LOG_APPEND_TIME_BIT, Batch, Cursor
+from barnabas.storage.cleaner.batch import Batch, Cursor
 from barnabas.storage.cleaner.key_map import KeyMap
 from barnabas.storage.cleaner.output import Output
 from barnabas.storage.cleaner.partial import keep_in_part

@@ -13,7 +13,7 @@ its base offset and its end. The cleaner guarantees this (see Rewriter.feed). Al
 disk, so call them in the executor.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from barnabas.storage.errors import CorruptLog
@@ -36,20 +36,12 @@ from barnabas.storage.segment.replay import BadBatch, BatchReader
 _INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 
-def swap_in(fs: FileSystem, directory: str, base_offset: int, replaces: Sequence[int]) -> list[str]:
-    """Put one cleaned group in place; return the .deleted paths to remove later.
+def publish(fs: FileSystem, directory: str, base_offset: int) -> None:
+    """Commit the cleaned files of a group. Their bytes are synced already.
 
     Groups must be swapped in the order of their offsets: a .swap file after a .cleaned one is taken to be
     unfinished.
     """
-    publish(fs, directory, base_offset)
-    paths = retire(fs, directory, base_offset, replaces)
-    settle(fs, directory, base_offset)
-    return paths
-
-
-def publish(fs: FileSystem, directory: str, base_offset: int) -> None:
-    """Commit the cleaned files of a group. Their bytes are synced already."""
     # Sync all names before the first rename. Then a group is published exactly if no .cleaned file of it is
     # left.
     fs.sync_directory(directory)

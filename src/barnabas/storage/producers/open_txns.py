@@ -82,9 +82,5 @@ class OpenTxns:
     def last_stable_after(self, completed: CompletedTxn) -> int:
         return next(iter(self._open)) if self._open else completed.last_offset + 1
 
-    def open_producers(self) -> list[int]:
-        """The producers with an open transaction, oldest first."""
-        return list(self._open.values())
-
     def none_completed(self) -> bool:
         return not self._completed

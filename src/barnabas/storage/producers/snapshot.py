@@ -9,7 +9,7 @@ snapshot is rejected.
 from struct import Struct
 from typing import Final
 
-from barnabas.records.crc import crc32c_of
+from barnabas.records.header import crc32c_of
 from barnabas.storage.errors import CorruptFile
 from barnabas.storage.producers.table import ProducerEntry, Producers
 

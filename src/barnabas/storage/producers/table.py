@@ -14,7 +14,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from barnabas.records.header import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
+from barnabas.records.header import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers import rules
 from barnabas.storage.producers.open_txns import CompletedTxn, OpenTxns
 from barnabas.storage.producers.state import (
@@ -26,7 +27,6 @@ from barnabas.storage.producers.state import (
     Verification,
     restore,
 )
-from barnabas.storage.segment.batch import Batch
 
 __all__ = ["CompletedTxn", "Duplicate", "LastRecord", "Origin", "ProducerEntry", "Producers", "Verification"]
 
@@ -73,7 +73,7 @@ class Producers:
 
     def check(
         self,
-        header: BatchHeader,
+        batch: Batch,
         origin: Origin,
         verification: Verification | None = None,
         must_verify: bool = False,
@@ -83,47 +83,10 @@ class Producers:
         Raises ProducerRefused. Control batches are for check_marker(). With `must_verify`, a transaction's
         first batch needs the result of start_verification().
         """
-        return self._check(
-            header.producer_id,
-            header.attributes,
-            header.producer_epoch,
-            header.base_sequence,
-            header.last_offset_delta,
-            origin,
-            verification,
-            must_verify,
-        )
-
-    def check_batch(
-        self,
-        batch: Batch,
-        origin: Origin,
-        verification: Verification | None = None,
-        must_verify: bool = False,
-    ) -> Duplicate | None:
-        """check() for a parsed Batch."""
-        return self._check(
-            batch.producer_id,
-            batch.attributes,
-            batch.producer_epoch,
-            batch.base_sequence,
-            batch.last_delta,
-            origin,
-            verification,
-            must_verify,
-        )
-
-    def _check(
-        self,
-        producer_id: int,
-        attributes: i64,
-        epoch: i64,
-        sequence: i64,
-        delta: i64,
-        origin: Origin,
-        verification: Verification | None,
-        must_verify: bool,
-    ) -> Duplicate | None:
+        producer_id: int = batch.producer_id
+        attributes = batch.attributes
+        epoch = batch.producer_epoch
+        sequence = batch.base_sequence
         if producer_id < 0 or attributes & _CONTROL:
             return None
         producer = self._find(producer_id)
@@ -131,7 +94,7 @@ class Producers:
         # The leader has checked replicated batches.
         if origin is not _REPLICATION:
             if origin is _CLIENT and epoch == producer.epoch:
-                duplicate = producer.find(sequence, (sequence + delta) & SEQUENCE_MASK)
+                duplicate = producer.find(sequence, (sequence + batch.last_delta) & SEQUENCE_MASK)
                 if duplicate is not None:
                     return duplicate
             rules.check_epoch(producer_id, producer, epoch)
@@ -143,45 +106,17 @@ class Producers:
         rules.check_transactional(producer_id, producer, transactional)
         return None
 
-    def appended(self, header: BatchHeader, base_offset: i64, timestamp: i64) -> None:
-        """Update the state for a batch at `base_offset`; `timestamp` is its max timestamp.
+    def appended(self, batch: Batch, base_offset: i64) -> None:
+        """Update the state for a batch at `base_offset`.
 
-        The header may still have the producer's own base offset. A control batch only moves the end offset:
+        The batch may still have the producer's own base offset. A control batch only moves the end offset:
         those of the quorum have no producer, markers are for marker_appended(), and a marker that compaction
         has emptied has no effect any more.
         """
-        self._appended(
-            header.producer_id,
-            header.attributes,
-            header.producer_epoch,
-            header.base_sequence,
-            header.last_offset_delta,
-            base_offset,
-            timestamp,
-        )
-
-    def batch_appended(self, batch: Batch, base_offset: i64) -> None:
-        """appended() for a parsed Batch."""
-        self._appended(
-            batch.producer_id,
-            batch.attributes,
-            batch.producer_epoch,
-            batch.base_sequence,
-            batch.last_delta,
-            base_offset,
-            batch.max_timestamp,
-        )
-
-    def _appended(
-        self,
-        producer_id: int,
-        attributes: i64,
-        epoch: i64,
-        sequence: i64,
-        delta: i64,
-        base_offset: i64,
-        timestamp: i64,
-    ) -> None:
+        producer_id: int = batch.producer_id
+        attributes = batch.attributes
+        sequence = batch.base_sequence
+        delta = batch.last_delta
         last_offset = base_offset + delta
         assert last_offset >= self.end_offset, f"batch up to {last_offset}, state up to {self.end_offset}"
         self.end_offset = last_offset + 1
@@ -191,8 +126,8 @@ class Producers:
         # Coordinators write without sequences.
         if sequence != _NO_SEQUENCE:
             sequence = (sequence + delta) & SEQUENCE_MASK
-        producer.set_epoch(epoch)
-        producer.add(sequence, last_offset, delta, timestamp)
+        producer.set_epoch(batch.producer_epoch)
+        producer.add(sequence, last_offset, delta, batch.max_timestamp)
         if attributes & _TRANSACTIONAL:
             if producer.txn_first_offset < 0:
                 producer.txn_first_offset = base_offset
@@ -255,12 +190,6 @@ class Producers:
         if self._txns is not None:
             self._txns.stable_below(to)
 
-    def log_start_moved(self, to: i64) -> None:
-        """Records below `to` were deleted. Their producers stay until they expire."""
-        self.high_watermark_moved(to)
-        if self.end_offset < to:
-            self.end_offset = to
-
     def has_open_transaction(self, producer_id: int, epoch: i64) -> bool:
         producer = self._find(producer_id)
         return producer.txn_first_offset >= 0 and producer.epoch == epoch
@@ -310,16 +239,6 @@ class Producers:
     def last_written(self) -> dict[int, LastRecord]:
         """The batches that compaction must keep, even without records, to preserve sequences."""
         return {entry.producer_id: entry.last_record() for entry in self.entries()}
-
-    def late_transactions(self, now_ms: i64, *, longer_than_ms: i64) -> list[ProducerEntry]:
-        """Open transactions, oldest first, whose producers have been inactive for `longer_than_ms`."""
-        before = now_ms - longer_than_ms
-        late = []
-        for producer_id in [] if self._txns is None else self._txns.open_producers():
-            producer = self._find(producer_id)
-            if 0 < producer.timestamp < before:
-                late.append(producer.entry(producer_id))
-        return late
 
     def load(self, entries: Sequence[ProducerEntry], end_offset: i64) -> None:
         """Load a snapshot at `end_offset`. Producer ids and open offsets in it must be unique."""

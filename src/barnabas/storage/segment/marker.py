@@ -13,8 +13,8 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.errors import CorruptBatch
 from barnabas.records.header import ATTRIBUTES_AT, CODEC_BITS, COUNT_AT
 from barnabas.storage.files import Buffer
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers.table import Producers
-from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.txn_index import AbortedTxn
 
 # Version and coordinator epoch. A later version may append fields.

@@ -23,8 +23,8 @@ from barnabas.records.header import (
 from barnabas.records.validate import check_batch
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import File
+from barnabas.storage.intake import Batch
 from barnabas.storage.producers.table import Producers
-from barnabas.storage.segment.batch import Batch
 from barnabas.storage.segment.marker import complete_transaction, read_marker
 from barnabas.storage.segment.txn_index import AbortedTxn
 
@@ -127,7 +127,7 @@ class Replay:
             if batch.is_control():
                 self._end_transaction(reader, batch)
             else:
-                self.producers.batch_appended(batch, batch.base_offset)
+                self.producers.appended(batch, batch.base_offset)
         self.producers.end_offset = end
 
     def _take_epoch(self, batch: Batch) -> None:

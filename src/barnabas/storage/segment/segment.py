@@ -15,12 +15,14 @@ from barnabas.records.header import (
     HEADER_SIZE,
     LAST_OFFSET_DELTA_AT,
     LENGTH_EXCLUDES,
+    MAGIC,
+    MAGIC_AT,
     MAX_TIMESTAMP_AT,
+    MIN_BATCH_LENGTH,
 )
 from barnabas.storage.files import Buffer, File, FileSystem
 from barnabas.storage.names import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
 from barnabas.storage.segment.index import IndexDamaged, OffsetIndex, TimeIndex
-from barnabas.storage.segment.scan import FOUND, MORE, seek, seek_time
 
 # Bytes read at once to find a batch. Indexes have about one entry per 4 kB.
 LOOK_BYTES: Final[i64] = 8192
@@ -28,6 +30,10 @@ LOOK_BYTES: Final[i64] = 8192
 HOT_BYTES: Final[i64] = 32 * 1024 * 1024
 
 _UNKNOWN: Final[i64] = -2
+# How a search ended: at the requested batch; at the end of the piece; at bytes that are no batch.
+_FOUND: Final = 0
+_MORE: Final = 1
+_BAD: Final = 2
 
 
 @mypyc_attr(acyclic=True)
@@ -136,10 +142,10 @@ class Segment:
         An OSError changes nothing: a partly written batch lies beyond `size` and is overwritten.
         """
         self.write(parts, max_timestamp)
-        self.count(size, last_offset, max_timestamp, interval)
+        self.commit(size, last_offset, max_timestamp, interval)
 
     def write(self, parts: Sequence[Buffer], max_timestamp: i64) -> None:
-        """Write a batch beyond `size`, where it is not visible before count()."""
+        """Write a batch beyond `size`, where it is not visible before commit()."""
         self.make_room(max_timestamp)
         # The write may fail half-way, or the batch may turn out to be corrupt. Then finish() must cut it off.
         had_room = self.has_room
@@ -161,14 +167,14 @@ class Segment:
             return
         self.has_room = False
 
-    def count(self, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
+    def commit(self, size: i64, last_offset: i64, max_timestamp: i64, interval: i64) -> None:
         """Commit the batch that write() has written."""
         at = self.size
         self.changes += 1
         self.size = at + size
         self.note(at, size, last_offset, max_timestamp, interval)
 
-    def leave(self) -> None:
+    def discard(self) -> None:
         """Discard the batch that write() has written: the next one overwrites it."""
         self.has_room = True
 
@@ -241,8 +247,8 @@ class Segment:
         position = start
         while position < self.size:
             data = self._look(position)
-            state, at = seek(data, offset)
-            if state == FOUND:
+            state, at = _seek(data, offset)
+            if state == _FOUND:
                 found = Found(position + at, data, at)
                 self._check(found, start, offset)
                 return found
@@ -264,7 +270,7 @@ class Segment:
         if position - start < LOOK_BYTES or position > self.size - HEADER_SIZE:
             return None
         data = self.open().read_cached(position, HEADER_SIZE)
-        if len(data) < HEADER_SIZE or seek(data, offset)[0] != FOUND:
+        if len(data) < HEADER_SIZE or _seek(data, offset)[0] != _FOUND:
             return None
         found = Found(position, data, 0)
         if found.base_offset > offset:
@@ -280,8 +286,8 @@ class Segment:
         position = self._start(offset)
         while position < self.size:
             data = self._look(position)
-            state, at = seek_time(data, timestamp, MAX_TIMESTAMP_AT, floor)
-            if state == FOUND:
+            state, at = _seek_time(data, timestamp, floor)
+            if state == _FOUND:
                 return Found(position + at, data, at)
             position = self._next(state, position, at)
         if position > self.size:
@@ -314,7 +320,7 @@ class Segment:
         return self.open().read_cached(position, min(LOOK_BYTES, self.size - position))
 
     def _next(self, state: i64, position: i64, at: i64) -> i64:
-        if state != MORE or at == 0:
+        if state != _MORE or at == 0:
             raise self._damaged(f"{self.path(LOG)}: no batch at byte {position + at}")
         return position + at
 
@@ -377,7 +383,7 @@ class Segment:
         start = position = self._start(offset)
         while position < end:
             data = self._look(position)
-            if seek(data, 0)[0] != FOUND:
+            if _seek(data, 0)[0] != _FOUND:
                 raise self._damaged(f"{self.path(LOG)}: no batch at byte {position}")
             batch = Found(position, data, 0)
             if position == start and start > 0 and batch.base_offset > offset:
@@ -473,21 +479,35 @@ class Segment:
             self.file.close()
 
 
-class SegmentWriter:
-    """Writes a new segment under a suffix, batch by batch. For the cleaner, in the executor."""
+def _seek(data: bytes, target: i64) -> tuple[i64, i64]:
+    """Find the first batch that ends at or after the offset `target`, from a batch's start at data[0].
 
-    def __init__(self, fs: FileSystem, directory: str, base_offset: i64, interval: i64, suffix: str) -> None:
-        self.segment: Final = Segment(fs, directory, base_offset, suffix=suffix)
-        self.interval: Final = interval
-        self.segment.make_files()
+    Return how the scan ended and the position: of the batch found, of the first header that is incomplete in
+    `data` (it may lie beyond the end), or of the invalid header.
+    """
+    at: i64 = 0
+    end: i64 = len(data)
+    while at + HEADER_SIZE <= end:
+        length: i64 = i64(read_i32_be(data, at + BATCH_LENGTH_AT))
+        delta: i64 = i64(read_i32_be(data, at + LAST_OFFSET_DELTA_AT))
+        if length < MIN_BATCH_LENGTH or delta < 0 or i64(data[at + MAGIC_AT]) != MAGIC:
+            return _BAD, at
+        if read_i64_be(data, at) + delta >= target:
+            return _FOUND, at
+        at += LENGTH_EXCLUDES + length
+    return _MORE, at
 
-    def append(self, batch: Buffer, last_offset: i64, max_timestamp: i64) -> None:
-        """Append one batch."""
-        self.segment.append([batch], len(batch), last_offset, max_timestamp, self.interval)
 
-    def finish(self) -> Segment:
-        """Complete the indexes and sync the files, but not their names."""
-        self.segment.finish()
-        for file in self.segment.files_to_sync():
-            file.sync()
-        return self.segment
+def _seek_time(data: bytes, timestamp: i64, floor: i64) -> tuple[i64, i64]:
+    """Find the first batch that ends at or after offset `floor` and has a record of `timestamp` or later."""
+    at: i64 = 0
+    end: i64 = len(data)
+    while at + HEADER_SIZE <= end:
+        length: i64 = i64(read_i32_be(data, at + BATCH_LENGTH_AT))
+        delta: i64 = i64(read_i32_be(data, at + LAST_OFFSET_DELTA_AT))
+        if length < MIN_BATCH_LENGTH or delta < 0 or i64(data[at + MAGIC_AT]) != MAGIC:
+            return _BAD, at
+        if read_i64_be(data, at + MAX_TIMESTAMP_AT) >= timestamp and read_i64_be(data, at) + delta >= floor:
+            return _FOUND, at
+        at += LENGTH_EXCLUDES + length
+    return _MORE, at

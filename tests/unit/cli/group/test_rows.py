@@ -6,9 +6,8 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.group.rows import PartitionRow, age_s, rows_of
-from barnabas.client.admin.group_descriptions import GroupDescription, MemberDescription
 from barnabas.client.admin.group_offsets import CommittedOffset
-from barnabas.client.admin.groups import GroupState, GroupType
+from barnabas.client.admin.groups import GroupDescription, GroupState, GroupType, MemberDescription
 from barnabas.client.metadata import Node
 
 ORDERS = [TopicPartition("orders", number) for number in range(4)]

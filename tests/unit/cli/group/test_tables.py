@@ -8,8 +8,13 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.group import tables
 from barnabas.cli.group.rows import GroupRows, PartitionRow
-from barnabas.client.admin.group_descriptions import GroupDescription, MemberDescription
-from barnabas.client.admin.groups import GroupListing, GroupState, GroupType
+from barnabas.client.admin.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    MemberDescription,
+)
 from barnabas.client.metadata import Node
 
 ORDERS_0, ORDERS_1, PLAIN_0 = (

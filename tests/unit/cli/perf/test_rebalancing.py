@@ -1,7 +1,7 @@
 """Rebalance time is the time without partitions."""
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.perf.rebalancing import Rebalancing
+from barnabas.cli.perf.reading import Rebalancing
 
 READ_0, READ_1 = TopicPartition("read", 0), TopicPartition("read", 1)
 

@@ -1,6 +1,6 @@
 """A sender that is early waits until its record is due."""
 
-from barnabas.cli.perf.throttle import Throttle
+from barnabas.cli.perf.producing import Throttle
 
 
 def test_an_early_sender_waits_until_the_record_is_due() -> None:
@@ -21,5 +21,5 @@ def test_short_waits_are_accumulated() -> None:
     assert throttle.wait_ms(2, 0) == 2
 
 
-def test_without_a_rate_nobody_waits() -> None:
+def test_without_a_rate_there_is_no_wait() -> None:
     assert Throttle(-1, now_ms=0).wait_ms(1_000_000, 0) == 0

@@ -9,7 +9,7 @@ from barnabas.base.ids import parse_uuid
 from barnabas.cli.tool import ToolFailed
 from barnabas.cli.topic.description import Described, Filters, Moving, document, lines
 from barnabas.client.admin.configs import ConfigEntry, ConfigSource
-from barnabas.client.admin.describing import PartitionDescription, TopicDescription
+from barnabas.client.admin.topic_descriptions import PartitionDescription, TopicDescription
 
 TOPIC_ID = "8UFBlDBzRM2WGJual5ztlg"
 

@@ -7,7 +7,7 @@ import pytest
 from barnabas.cli.tool import ToolFailed
 from barnabas.cli.transaction.failures import failing, why
 from barnabas.cli.transaction.hanging import Watch
-from barnabas.client.admin.transactions_hanging import SearchProgress, SearchStage
+from barnabas.client.admin.transactions import SearchProgress, SearchStage
 from barnabas.client.errors import BrokerUnavailable, Refused, SomeRefused, UnknownTopic
 from barnabas.protocol.error_codes import ErrorCode
 

@@ -3,8 +3,12 @@
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.transaction import documents, tables
 from barnabas.client.admin.records import ProducerDescription
-from barnabas.client.admin.transactions import TransactionDescription, TransactionListing, TransactionState
-from barnabas.client.admin.transactions_hanging import HangingTransaction
+from barnabas.client.admin.transactions import (
+    HangingTransaction,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
 
 OPEN = TransactionDescription(
     transactional_id="orders-1",

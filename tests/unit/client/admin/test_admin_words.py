@@ -5,7 +5,7 @@ import pytest
 from barnabas.base.errors import BarnabasError
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.settings import InvalidSetting
-from barnabas.client.admin.call import PartlyRefused, all_of, check, judged, name_of, only
+from barnabas.client.admin.call import PartlyRefused, all_of, check, name_of, only, outcome_of
 from barnabas.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
@@ -17,11 +17,10 @@ from barnabas.client.admin.configs import (
     topic_resource,
 )
 from barnabas.client.admin.leaders import by_topic
-from barnabas.client.admin.settings import AdminSettings
 from barnabas.client.errors import ConnectionLost, Refused, UnknownTopic
-from barnabas.client.settings import parse_settings_of
-from barnabas.protocol.acl_operations import AclOperation, operations_of
+from barnabas.client.settings import AdminSettings, parse_settings_of
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import AclOperation, operations_of
 
 ADDRESS = {"bootstrap.servers": "localhost:9092"}
 NO = Refused(ErrorCode.INVALID_CONFIG, about="topic b")
@@ -58,7 +57,7 @@ def test_a_resource_is_named_in_errors() -> None:
     assert str(Resource(ResourceType.CLIENT_METRICS, "m")) == "client metrics m"
 
 
-def test_changes_are_named_by_what_is_to_be_done() -> None:
+def test_changes_are_named_by_their_operation() -> None:
     changes = changes_of(set_to={"a": 1}, delete=["b"], append={"c": ["x", "y"]}, subtract={"d": "z"})
 
     assert changes == [
@@ -83,7 +82,7 @@ def test_partitions_are_grouped_by_topic_once_each() -> None:
     assert by_topic(tps) == [("a", [2]), ("b", [0, 1])]
 
 
-def test_things_are_named_by_their_keys() -> None:
+def test_resources_are_named_by_their_keys() -> None:
     assert name_of("orders") == "orders"
     assert name_of(TopicPartition("orders", 3)) == "orders-3"
     assert name_of(Uuid(bytes(15) + b"\x01")) == "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -110,8 +109,8 @@ def test_an_error_that_is_not_a_refusal_is_raised_unchanged() -> None:
 
 
 def test_a_code_becomes_the_error_that_it_names() -> None:
-    assert judged(0, 5, about="x") == 5
-    unknown = judged(3, 5, about="topic x", message="nobody knows it")
+    assert outcome_of(0, 5, about="x") == 5
+    unknown = outcome_of(3, 5, about="topic x", message="nobody knows it")
     assert isinstance(unknown, UnknownTopic)
     assert str(unknown) == "topic x: UNKNOWN_TOPIC_OR_PARTITION: nobody knows it"
     check(0, about="x")

@@ -110,7 +110,7 @@ def described(codes: Mapping[str, int], *, start_ms: int = 5) -> Callable[[Any],
 
 
 @in_world
-async def test_each_coordinator_is_asked_for_its_own_ids_in_one_request(world: World) -> None:
+async def test_each_coordinator_gets_one_request_for_its_ids(world: World) -> None:
     finds = found_at(lambda name: 1 if name < "m" else 2)
     one = broker({DESCRIBE: described({})}, nodes=(1, 2), finds=finds)
     two = broker({DESCRIBE: described({})}, node=2, nodes=(1, 2), finds=finds)
@@ -137,7 +137,7 @@ async def test_coordinators_are_found_one_by_one_on_old_brokers(world: World) ->
 
 
 @in_world
-async def test_a_broker_that_knows_no_transactions_is_told_to_be_too_old(world: World) -> None:
+async def test_a_broker_without_transactions_is_reported_as_too_old(world: World) -> None:
     ancient = broker({DESCRIBE: described({})}, newest={FIND: 0})
 
     async with listening_all(ancient), new_admin(world) as admin:
@@ -148,7 +148,7 @@ async def test_a_broker_that_knows_no_transactions_is_told_to_be_too_old(world: 
 
 
 @in_world
-async def test_an_id_that_has_moved_is_asked_for_where_it_is_now(world: World) -> None:
+async def test_a_moved_id_is_requested_from_its_new_coordinator(world: World) -> None:
     finds = in_turn(found_at(lambda _: 1), found_at(lambda _: 2))
     one = broker({DESCRIBE: described({"a": MOVED})}, nodes=(1, 2), finds=finds)
     two = broker({DESCRIBE: described({})}, node=2, nodes=(1, 2), finds=finds)
@@ -160,7 +160,7 @@ async def test_an_id_that_has_moved_is_asked_for_where_it_is_now(world: World) -
 
 
 @in_world
-async def test_a_coordinator_that_loads_is_waited_for_and_others_are_not_asked_again(world: World) -> None:
+async def test_only_a_loading_coordinator_is_asked_again(world: World) -> None:
     one = broker({DESCRIBE: in_turn(described({"a": LOADING}), described({}))})
 
     async with listening_all(one), new_admin(world) as admin:
@@ -326,7 +326,7 @@ def initialized(code: int = NONE) -> InitProducerIdResponse:
 
 
 @in_world
-async def test_a_producer_is_fenced_when_what_was_open_is_aborted(world: World) -> None:
+async def test_fencing_a_producer_aborts_its_open_transaction(world: World) -> None:
     one = broker({INIT: in_turn(initialized(BUSY), initialized(BUSY), initialized())})
 
     async with listening_all(one), new_admin(world) as admin:

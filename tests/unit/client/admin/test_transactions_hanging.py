@@ -9,12 +9,12 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.call import PartlyRefused
 from barnabas.client.admin.records import ProducerDescription
-from barnabas.client.admin.transactions_hanging import (
+from barnabas.client.admin.transactions import (
     BATCH_MAX,
     MAX_TIMEOUT_MS,
     SearchProgress,
     SearchStage,
-    is_open_for_long,
+    is_open_too_long,
 )
 from barnabas.client.errors import UnknownTopic
 from barnabas.protocol.api_keys import ApiKey
@@ -57,9 +57,9 @@ def writer(*, open_from: int | None = 0, last_ms: int = 0) -> ProducerDescriptio
 
 
 def test_a_transaction_is_open_for_long_if_no_coordinator_would_let_it() -> None:
-    assert is_open_for_long(writer(), now_ms=101, max_timeout_ms=100)
-    assert not is_open_for_long(writer(), now_ms=100, max_timeout_ms=100)
-    assert not is_open_for_long(writer(open_from=None), now_ms=101, max_timeout_ms=100)
+    assert is_open_too_long(writer(), now_ms=101, max_timeout_ms=100)
+    assert not is_open_too_long(writer(), now_ms=100, max_timeout_ms=100)
+    assert not is_open_too_long(writer(open_from=None), now_ms=101, max_timeout_ms=100)
 
 
 # The search

@@ -3,12 +3,11 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.consumer.arrived import Arrived
 from barnabas.client.consumer.arrow import Limits, TableMaker
-from barnabas.client.consumer.decode import reach
-from barnabas.client.consumer.delivery import Delivery
+from barnabas.client.consumer.decode import find_complete_batches
 from barnabas.client.consumer.errors import CorruptRecords
-from barnabas.client.consumer.positions import Assigned
+from barnabas.client.consumer.fetch_buffer import FetchBuffer
+from barnabas.client.consumer.positions import CompletedFetch, PartitionState
 from barnabas.records.header import Codec, stamp
 from support.our_client.consumer_worlds import log_of
 from support.wire.requests import batch
@@ -23,15 +22,15 @@ class Desk:
     """One partition with buffered data."""
 
     def __init__(self, batches: list[bytes], **limits: int) -> None:
-        self.delivery = Delivery(check_crcs=True, tells_ends=False, on_room=lambda node: None)
-        self.one = Assigned(TopicPartition("t", 0))
+        self.buffer = FetchBuffer(check_crcs=True, reports_ends=False, on_space=lambda node: None)
+        self.one = PartitionState(TopicPartition("t", 0))
         self.one.move_to(0)
-        self.maker = TableMaker(self.delivery, Limits(ENOUGH, ENOUGH, **limits), check_crcs=True, views=False)
+        self.maker = TableMaker(self.buffer, Limits(ENOUGH, ENOUGH, **limits), check_crcs=True, views=False)
         self.arrive(b"".join(batches))
 
     def arrive(self, data: bytes) -> None:
-        whole, next_offset, epoch = reach(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
-        arrived = Arrived(
+        whole, next_offset, epoch = find_complete_batches(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
+        fetch = CompletedFetch(
             data=HEAD + data + TAIL,
             start=len(HEAD),
             whole=whole,
@@ -42,7 +41,7 @@ class Desk:
             aborted=[],
             node=1,
         )
-        self.delivery.arrive(self.one, arrived)
+        self.buffer.add(self.one, fetch)
 
     def offsets(self) -> list[int] | None:
         table = self.maker.next_table()
@@ -50,7 +49,7 @@ class Desk:
 
 
 @pytest.mark.parametrize("wrong", range(7))
-def test_rows_before_a_corrupt_batch_come_first_and_then_the_error(wrong: int) -> None:
+def test_rows_before_a_corrupt_batch_are_returned_before_the_error(wrong: int) -> None:
     batches = log_of(*[2] * 7)
     batches[wrong] = batches[wrong][:-1] + b"?"
     desk = Desk(batches)
@@ -62,7 +61,7 @@ def test_rows_before_a_corrupt_batch_come_first_and_then_the_error(wrong: int) -
 
     assert (error.value.offset, error.value.next_offset) == (2 * wrong, 2 * wrong + 2)
     assert (desk.one.position, desk.one.fetch_offset) == (2 * wrong, 2 * wrong)
-    assert (desk.offsets(), desk.delivery.held) == (None, {1: 0})
+    assert (desk.offsets(), desk.buffer.buffered_bytes) == (None, {1: 0})
 
 
 def packed(first: int, size: int) -> bytes:
@@ -71,7 +70,7 @@ def packed(first: int, size: int) -> bytes:
     return bytes(data)
 
 
-def test_what_unpacks_to_too_much_for_one_table_is_fetched_again() -> None:
+def test_batches_too_large_for_one_table_are_fetched_again() -> None:
     desk = Desk([packed(0, 1000), packed(1, 1000), packed(2, 1000)], unpacked_bytes=2500)
 
     assert desk.offsets() == [0, 1]

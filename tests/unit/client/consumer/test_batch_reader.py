@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.base.errors import Malformed
-from barnabas.client.consumer.decode import BatchReader, claimed_next_offset, reach
+from barnabas.client.consumer.decode import BatchReader, claimed_next_offset, find_complete_batches
 from barnabas.client.consumer.message import Message
 from barnabas.records.builder import NewRecord, build_batch
 from barnabas.records.control import ControlType, build_control_batch
@@ -28,15 +28,15 @@ def batch_of(records: list[NewRecord], first: int, *, append_ms: int | None = No
 
 def reader_of(data: bytes, start: int = 0, **given: object) -> BatchReader:
     answer = HEAD + data + TAIL
-    whole, _, _ = reach(answer, len(HEAD), len(HEAD + data))
+    whole, _, _ = find_complete_batches(answer, len(HEAD), len(HEAD + data))
     aborted: list[tuple[int, int]] = given.pop("aborted", [])  # type: ignore[assignment]
     check_crc = bool(given.get("check_crc", True))
     return BatchReader("orders", 0, answer, len(HEAD), whole, start, check_crc, aborted)
 
 
 def reach_of(data: bytes) -> tuple[int, int, int]:
-    """Return reach() for batches inside a larger response."""
-    end, next_offset, epoch = reach(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
+    """Return find_complete_batches() for batches inside a larger response."""
+    end, next_offset, epoch = find_complete_batches(HEAD + data + TAIL, len(HEAD), len(HEAD + data))
     return end - len(HEAD), next_offset, epoch
 
 
@@ -84,7 +84,7 @@ def test_log_append_time_is_every_records_time() -> None:
     }
 
 
-def test_take_ends_with_the_batch_in_which_there_is_enough() -> None:
+def test_take_stops_after_the_batch_that_reaches_the_limit() -> None:
     reader = reader_of(b"".join(log_of(3, 3, 3)))
 
     assert [message.offset for message in reader.take(4)] == [0, 1, 2, 3, 4, 5]
@@ -109,7 +109,7 @@ def test_reach_ignores_an_incomplete_batch_at_the_end() -> None:
     assert reach_of(b"") == (0, -1, -1)
 
 
-def test_reach_tells_the_end_and_the_epoch_of_the_last_batch() -> None:
+def test_reach_returns_the_end_and_the_epoch_of_the_last_batch() -> None:
     data = b"".join([*log_of(2, epoch=1), *log_of(3, epoch=4, first=2)])
 
     assert reach_of(data) == (len(data), 5, 4)
@@ -123,7 +123,7 @@ def test_bytes_that_are_no_batch_are_an_error() -> None:
         reach_of(bytes(8) + (10).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(60))
 
 
-def test_a_corrupt_batch_comes_after_the_messages_before_it_and_again() -> None:
+def test_a_corrupt_batch_is_raised_after_earlier_messages_and_again() -> None:
     first, second, third = log_of(2, 2, 2)
     reader = reader_of(first + second[:-1] + b"?" + third)
 
@@ -171,7 +171,7 @@ def marker(first: int, producer: int, kind: ControlType) -> bytes:
     )
 
 
-def test_aborted_transactions_are_left_out_until_their_marker_and_control_batches_always() -> None:
+def test_aborted_transactions_and_control_batches_are_skipped() -> None:
     data = b"".join(
         [
             transactional(0, 7),

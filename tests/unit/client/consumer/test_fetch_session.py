@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.client.consumer.session import FetchSession, SessionRequest, Wanted
+from barnabas.client.consumer.fetch_session import FetchSession, PartitionFetch, SessionRequest
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.server.fetch.sessions import FetchSessions
@@ -15,8 +15,10 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 IDS = {"a": Uuid(b"a" * 16), "b": Uuid(b"b" * 16)}
 
 
-def wanted(**offsets: int) -> dict[TopicPartition, Wanted]:
-    return {TopicPartition(name, 0): Wanted(IDS[name], offset, 0, 100) for name, offset in offsets.items()}
+def wanted(**offsets: int) -> dict[TopicPartition, PartitionFetch]:
+    return {
+        TopicPartition(name, 0): PartitionFetch(IDS[name], offset, 0, 100) for name, offset in offsets.items()
+    }
 
 
 def named(request: SessionRequest) -> dict[bytes, int]:
@@ -52,7 +54,7 @@ def test_later_requests_name_changed_and_forgotten_partitions() -> None:
 def test_a_topic_of_the_same_name_and_another_id_replaces_the_first() -> None:
     session = begun()
 
-    request = session.request({A: Wanted(Uuid(b"c" * 16), 0, 0, 100)}, uses_ids=True)
+    request = session.request({A: PartitionFetch(Uuid(b"c" * 16), 0, 0, 100)}, uses_ids=True)
 
     assert named(request) == {b"c" * 16: 0}
     assert {topic.topic_id for topic in request.forgotten} == set(IDS.values())

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.consumer.errors import NoOffset, NotAssigned
-from barnabas.client.consumer.positions import Assigned, Doubt, Positions
+from barnabas.client.consumer.positions import PartitionState, PositionCheck, Positions
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 ID, OTHER_ID = Uuid(b"i" * 16), Uuid(b"o" * 16)
@@ -56,28 +56,38 @@ def test_not_assigned_names_the_partition() -> None:
 
 
 def test_every_move_starts_a_generation_and_clears_errors() -> None:
-    one = Assigned(A, ID)
+    one = PartitionState(A, ID)
     one.move_to(3, 7)
-    one.error, one.failures, one.not_before_s, one.doubt = NoOffset(A, 3, 0, 0), 4, 99.0, Doubt.LEADER
+    one.error, one.failures, one.retry_at_s, one.pending_check = (
+        NoOffset(A, 3, 0, 0),
+        4,
+        99.0,
+        PositionCheck.LEADER,
+    )
     before = one.generation
 
     one.move_to(4)
 
     assert one.generation > before
-    assert (one.error, one.failures, one.doubt, one.epoch) == (None, 0, None, -1)
+    assert (one.error, one.failures, one.pending_check, one.epoch) == (None, 0, None, -1)
     assert one.is_fetchable(0)
 
 
-@pytest.mark.parametrize("why", ["paused", "doubt", "error", "not_before_s"])
-def test_what_keeps_a_partition_from_being_fetched(why: str) -> None:
-    one = Assigned(A, ID)
+@pytest.mark.parametrize("why", ["paused", "pending_check", "error", "retry_at_s"])
+def test_states_in_which_a_partition_is_not_fetched(why: str) -> None:
+    one = PartitionState(A, ID)
     one.move_to(3)
     assert one.is_fetchable(10)
 
     setattr(
         one,
         why,
-        {"paused": True, "doubt": Doubt.RANGE, "error": NoOffset(A, 3, 0, 0), "not_before_s": 10.5}[why],
+        {
+            "paused": True,
+            "pending_check": PositionCheck.RANGE,
+            "error": NoOffset(A, 3, 0, 0),
+            "retry_at_s": 10.5,
+        }[why],
     )
 
     assert not one.is_fetchable(10)
@@ -86,6 +96,6 @@ def test_what_keeps_a_partition_from_being_fetched(why: str) -> None:
 def test_a_served_partition_goes_to_the_end_of_the_order() -> None:
     positions = assigned(A, B, C)
 
-    positions.serve_last(positions[A])
+    positions.move_to_end(positions[A])
 
     assert [one.tp for one in positions] == [B, C, A]

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.consumer.settings import parse_consumer_settings
-from barnabas.client.group.effects import Fail, Give, Resolve, Stay, TakeAway
+from barnabas.client.group.effects import Assign, Fail, ResolveTopicIds, Revoke, Wait
 from barnabas.client.group.errors import FencedInstance, GroupFailed
 from barnabas.client.group.modern import ConsumerMembership
 from barnabas.protocol.error_codes import ErrorCode
@@ -45,20 +45,20 @@ def refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 def settled(*numbers: int, **settings: object) -> ConsumerMembership:
     """A member that owns these partitions and has acknowledged them."""
     membership = new(**settings)
-    membership.answered(membership.beat(), told(1, list(numbers)))
-    membership.resolved({A_ID: "a"})
-    effect = membership.todo
-    assert isinstance(effect, Give)
-    membership.gave(effect.tps)
-    membership.answered(membership.beat(), told(1))
-    assert membership.todo == Stay()
+    membership.answered(membership.next_heartbeat(), told(1, list(numbers)))
+    membership.topic_ids_resolved({A_ID: "a"})
+    effect = membership.next_effect
+    assert isinstance(effect, Assign)
+    membership.partitions_assigned(effect.tps)
+    membership.answered(membership.next_heartbeat(), told(1))
+    assert membership.next_effect == Wait()
     return membership
 
 
-def test_the_first_heartbeat_tells_everything() -> None:
+def test_the_first_heartbeat_has_all_fields() -> None:
     membership = new(group_remote_assignor="uniform", group_instance_id="i")
 
-    beat = membership.beat()
+    beat = membership.next_heartbeat()
 
     assert (beat.group_id, beat.member_id, beat.member_epoch, beat.instance_id) == ("g", "me", 0, "i")
     assert (beat.rack_id, beat.rebalance_timeout_ms, beat.server_assignor) == ("rack", 300_000, "uniform")
@@ -72,25 +72,25 @@ def test_the_first_heartbeat_tells_everything() -> None:
 def test_a_heartbeat_without_news_is_short() -> None:
     membership = settled(0)
 
-    beat = membership.beat()
+    beat = membership.next_heartbeat()
 
     assert (beat.member_epoch, beat.rebalance_timeout_ms, beat.rack_id) == (1, -1, None)
     assert (beat.subscribed_topic_names, beat.topic_partitions, beat.server_assignor) == (None, None, None)
-    assert not membership.is_hurried
+    assert not membership.is_heartbeat_due
 
 
 def test_a_target_is_carried_out_and_acknowledged() -> None:
     membership = new()
-    membership.answered(membership.beat(), told(5, [0, 1]))
+    membership.answered(membership.next_heartbeat(), told(5, [0, 1]))
 
-    assert membership.todo == Resolve(frozenset((A_ID,)))
-    membership.resolved({A_ID: "a"})
-    assert membership.todo == Give(frozenset((A0, A1)), frozenset((A0, A1)))
+    assert membership.next_effect == ResolveTopicIds(frozenset((A_ID,)))
+    membership.topic_ids_resolved({A_ID: "a"})
+    assert membership.next_effect == Assign(frozenset((A0, A1)), frozenset((A0, A1)))
     assert not membership.is_settled
-    membership.gave(frozenset((A0, A1)))
+    membership.partitions_assigned(frozenset((A0, A1)))
 
-    assert (membership.is_hurried, membership.is_settled) == (True, True)
-    beat = membership.beat()
+    assert (membership.is_heartbeat_due, membership.is_settled) == (True, True)
+    beat = membership.next_heartbeat()
     assert beat.topic_partitions is not None
     assert [(one.topic_id, one.partitions) for one in beat.topic_partitions] == [(A_ID, [0, 1])]
     assert beat.member_epoch == 5
@@ -99,20 +99,20 @@ def test_a_target_is_carried_out_and_acknowledged() -> None:
 def test_partitions_are_revoked_before_new_ones_are_taken() -> None:
     membership = settled(0, 1)
 
-    membership.answered(membership.beat(), told(2, [1, 2]))
+    membership.answered(membership.next_heartbeat(), told(2, [1, 2]))
 
-    assert membership.todo == TakeAway(frozenset((A0,)))
-    membership.took(frozenset((A0,)))
-    assert membership.todo == Give(frozenset((A1, A2)), frozenset((A2,)))
+    assert membership.next_effect == Revoke(frozenset((A0,)))
+    membership.partitions_revoked(frozenset((A0,)))
+    assert membership.next_effect == Assign(frozenset((A1, A2)), frozenset((A2,)))
 
 
-def test_the_user_is_told_of_an_assignment_that_only_became_smaller() -> None:
+def test_a_smaller_assignment_calls_the_user_back() -> None:
     membership = settled(0, 1)
 
-    membership.answered(membership.beat(), told(2, [1]))
-    membership.took(frozenset((A0,)))
+    membership.answered(membership.next_heartbeat(), told(2, [1]))
+    membership.partitions_revoked(frozenset((A0,)))
 
-    assert membership.todo == Give(frozenset((A1,)), frozenset())
+    assert membership.next_effect == Assign(frozenset((A1,)), frozenset())
 
 
 def test_an_unknown_topic_id_does_not_delay_other_topics() -> None:
@@ -124,13 +124,13 @@ def test_an_unknown_topic_id_does_not_delay_other_topics() -> None:
         ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=deleted, partitions=[0])
     )
 
-    membership.answered(membership.beat(), answer)
+    membership.answered(membership.next_heartbeat(), answer)
 
-    assert membership.todo == Give(frozenset((A0, A1)), frozenset((A1,)))
-    membership.gave(frozenset((A0, A1)))
-    assert membership.todo == Resolve(frozenset((deleted,)))
-    membership.answered(membership.beat(), told(3, [0, 1]))
-    membership.gave(frozenset((A0, A1)))
+    assert membership.next_effect == Assign(frozenset((A0, A1)), frozenset((A1,)))
+    membership.partitions_assigned(frozenset((A0, A1)))
+    assert membership.next_effect == ResolveTopicIds(frozenset((deleted,)))
+    membership.answered(membership.next_heartbeat(), told(3, [0, 1]))
+    membership.partitions_assigned(frozenset((A0, A1)))
     assert membership.is_settled
 
 
@@ -139,24 +139,24 @@ def test_a_fenced_member_lets_go_of_everything_and_joins_with_the_same_id(code: 
     membership = settled(0, 1)
     losses = membership.losses
 
-    assert not membership.answered(membership.beat(), refused(code))
+    assert not membership.answered(membership.next_heartbeat(), refused(code))
 
-    assert (membership.is_lost, membership.losses, membership.is_hurried) == (True, losses + 1, False)
-    assert membership.todo == TakeAway(frozenset((A0, A1)))
-    membership.took(frozenset((A0, A1)))
-    assert (membership.is_hurried, membership.todo) == (True, Stay())
-    beat = membership.beat()
+    assert (membership.is_lost, membership.losses, membership.is_heartbeat_due) == (True, losses + 1, False)
+    assert membership.next_effect == Revoke(frozenset((A0, A1)))
+    membership.partitions_revoked(frozenset((A0, A1)))
+    assert (membership.is_heartbeat_due, membership.next_effect) == (True, Wait())
+    beat = membership.next_heartbeat()
     assert (beat.member_epoch, beat.member_id, beat.subscribed_topic_names) == (0, "me", ["a"])
     assert beat.topic_partitions == []
 
 
-def test_a_member_that_left_tells_everything_when_it_joins_again() -> None:
+def test_a_rejoining_member_sends_all_fields() -> None:
     membership = settled(0)
 
     membership.left()
-    membership.took(frozenset((A0,)))
+    membership.partitions_revoked(frozenset((A0,)))
 
-    beat = membership.beat()
+    beat = membership.next_heartbeat()
     assert (beat.member_epoch, beat.subscribed_topic_names, beat.rebalance_timeout_ms) == (0, ["a"], 300_000)
 
 
@@ -171,10 +171,10 @@ def test_a_member_that_left_tells_everything_when_it_joins_again() -> None:
 def test_after_a_coordinator_error_the_heartbeat_is_full_again(code: ErrorCode) -> None:
     membership = settled(0)
 
-    assert membership.answered(membership.beat(), refused(code))
+    assert membership.answered(membership.next_heartbeat(), refused(code))
 
-    assert membership.is_hurried
-    beat = membership.beat()
+    assert membership.is_heartbeat_due
+    beat = membership.next_heartbeat()
     assert (beat.member_epoch, beat.subscribed_topic_names, beat.rebalance_timeout_ms) == (1, ["a"], 300_000)
     assert beat.topic_partitions is not None
     assert [one.partitions for one in beat.topic_partitions] == [[0]]
@@ -193,11 +193,11 @@ def test_after_a_coordinator_error_the_heartbeat_is_full_again(code: ErrorCode) 
 def test_a_fatal_error_has_the_message_of_the_broker(code: ErrorCode, kind: type[GroupFailed]) -> None:
     membership = settled(0)
 
-    membership.answered(membership.beat(), refused(code))
+    membership.answered(membership.next_heartbeat(), refused(code))
 
-    assert membership.todo == TakeAway(frozenset((A0,)))
-    membership.took(frozenset((A0,)))
-    effect = membership.todo
+    assert membership.next_effect == Revoke(frozenset((A0,)))
+    membership.partitions_revoked(frozenset((A0,)))
+    effect = membership.next_effect
     assert isinstance(effect, Fail)
     assert (type(effect.error), effect.error.message) == (kind, "because")
 
@@ -207,20 +207,20 @@ def test_a_new_subscription_is_sent_immediately_and_once() -> None:
 
     membership.subscribe(frozenset("ab"))
 
-    assert membership.is_hurried
-    assert membership.beat().subscribed_topic_names == ["a", "b"]
-    assert membership.beat().subscribed_topic_names is None
+    assert membership.is_heartbeat_due
+    assert membership.next_heartbeat().subscribed_topic_names == ["a", "b"]
+    assert membership.next_heartbeat().subscribed_topic_names is None
 
 
 def test_a_pattern_is_sent_and_withdrawn() -> None:
     membership = settled(0)
 
     membership.subscribe(frozenset(), "a.*")
-    beat = membership.beat()
+    beat = membership.next_heartbeat()
     assert (beat.subscribed_topic_names, beat.subscribed_topic_regex) == ([], "a.*")
     membership.subscribe(frozenset("a"))
 
-    beat = membership.beat()
+    beat = membership.next_heartbeat()
     assert (beat.subscribed_topic_names, beat.subscribed_topic_regex) == (["a"], "")
 
 
@@ -232,7 +232,7 @@ def test_the_response_to_a_leave_heartbeat_is_ignored() -> None:
 
     membership.answered(leave, told(-1))
 
-    assert membership.todo == TakeAway(frozenset((A0,)))
+    assert membership.next_effect == Revoke(frozenset((A0,)))
 
 
 @pytest.mark.parametrize(("settings", "epoch"), [({}, -1), ({"group_instance_id": "i"}, -2)])

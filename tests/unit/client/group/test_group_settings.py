@@ -57,7 +57,7 @@ def test_without_a_group_nothing_is_committed_and_asking_for_it_is_refused() -> 
         {"partition_assignment_strategy": "range"},
     ],
 )
-def test_what_the_broker_decides_is_refused_with_the_consumer_protocol(given: dict[str, object]) -> None:
+def test_settings_of_the_broker_are_rejected_with_the_consumer_protocol(given: dict[str, object]) -> None:
     with pytest.raises(InvalidSetting, match="set at the broker"):
         parsed(group_id="g", group_protocol="consumer", **given)
 

@@ -61,7 +61,7 @@ def test_an_assignment_and_none() -> None:
     assert decode_assignment(b"") == frozenset()
 
 
-def test_what_an_eager_sticky_member_had_with_and_without_a_generation() -> None:
+def test_previous_partitions_of_a_sticky_member_with_and_without_a_generation() -> None:
     data = encode_previous([A1, A0], 5)
 
     assert (

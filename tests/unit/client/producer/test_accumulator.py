@@ -7,11 +7,10 @@ import pytest
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.client.metadata import PartitionMetadata, TopicMetadata
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import Batch
-from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.batch import Batch, split_batch
 from barnabas.client.producer.partitioner import chooser_of
+from barnabas.client.producer.queues import PartitionQueue
 from barnabas.client.producer.settings import producer_settings
-from barnabas.client.producer.split import split_batch
 from barnabas.client.producer.stamp import Identity, stamped
 from barnabas.records.builder import build_batch
 from barnabas.records.decode import decode_batch
@@ -33,7 +32,7 @@ class Desk:
         settings, function = producer_settings({"bootstrap.servers": "a:1"}, named)
         self.clock = ManualClock()
         self.scheduled: list[PartitionQueue] = []
-        self.reminded: list[int] = []
+        self.timers_ms: list[int] = []
         rng = Random(1)
         choose, key_hash = chooser_of(settings, function, rng)
         self.accumulator = Accumulator(
@@ -43,7 +42,7 @@ class Desk:
             choose=choose,
             key_hash=key_hash,
             schedule=self.scheduled.append,
-            remind=lambda queue, at_ms: self.reminded.append(at_ms),
+            schedule_at=lambda queue, at_ms: self.timers_ms.append(at_ms),
         )
         self.accumulator.topic("orders").update(topic(partitions))
 
@@ -57,12 +56,12 @@ class Desk:
         return self.accumulator.topics["orders"].queues[partition]
 
 
-def test_opening_a_batch_sets_a_reminder_for_the_end_of_its_linger() -> None:
+def test_opening_a_batch_schedules_it_for_the_end_of_its_linger() -> None:
     desk = Desk(linger_ms=7)
     start = desk.clock.monotonic_ms()
     assert desk.add() is desk.add()
 
-    assert desk.reminded == [start + 7]
+    assert desk.timers_ms == [start + 7]
     assert desk.scheduled == []
     assert desk.queue().ready_at() == start + 7
 
@@ -78,7 +77,7 @@ def test_a_full_batch_is_scheduled_and_another_opened() -> None:
     assert desk.queue().open is second
 
 
-def test_a_record_larger_than_a_batch_has_one_of_its_own() -> None:
+def test_a_record_larger_than_a_batch_gets_its_own_batch() -> None:
     desk = Desk(batch_size=200)
     desk.add()
     large = desk.add(b"x" * 1000)

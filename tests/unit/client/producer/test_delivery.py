@@ -10,7 +10,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.errors import Closed
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.delivery import BatchDelivery, Delivered, Delivery, finished
-from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.queues import PartitionQueue
 from barnabas.sim.world import run_sim
 
 

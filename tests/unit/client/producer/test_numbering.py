@@ -3,7 +3,7 @@
 from barnabas.base.ids import TopicPartition
 from barnabas.client.producer.batch import Batch
 from barnabas.client.producer.numbering import Numbering
-from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.queues import PartitionQueue
 from barnabas.client.producer.stamp import Identity
 from barnabas.records.builder import build_batch
 
@@ -133,7 +133,7 @@ def test_an_acknowledged_batch_proves_those_that_were_parked_before_it() -> None
     assert not partition.numbering.tracked
 
 
-def test_if_all_are_parked_ambiguous_batches_fail_and_the_rest_get_a_new_producer_id() -> None:
+def test_if_all_are_parked_only_ambiguous_batches_fail() -> None:
     partition = Partition()
     partition.greet()
     a, b = partition.add(1, 1)

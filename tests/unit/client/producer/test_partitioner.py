@@ -5,10 +5,8 @@ from random import Random
 
 import pytest
 
-from barnabas.client.partitioning.crc import consistent_partition
-from barnabas.client.partitioning.fnv1a import fnv1a_partition
-from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import BadPartition
+from barnabas.client.producer.key_hashes import consistent_partition, fnv1a_partition, murmur2_partition
 from barnabas.client.producer.partitioner import STICK, Choose, chooser_of, next_sticky
 from barnabas.client.producer.settings import PARTITIONERS, producer_settings
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.client.errors import refused
-from barnabas.client.producer.prepared import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.stamp import Identity
+from barnabas.client.producer.transaction import NOTHING_PREPARED, PreparedTransaction
 from barnabas.client.producer.transaction_errors import MustAbort, NoTransaction, TransactionOpen
 from barnabas.client.producer.transaction_state import Phase, TransactionState
 from barnabas.protocol.error_codes import ErrorCode
@@ -34,7 +34,7 @@ def kept() -> TransactionState:
     """Prepared by a predecessor and kept by this producer."""
     state = TransactionState("orders-1", timeout_ms=1_000)
     state.initialized(Identity(7, 1))
-    state.keep(MINE, 100)
+    state.adopt_prepared(MINE, 100)
     return state
 
 
@@ -51,7 +51,7 @@ def test_a_prepared_transaction_has_producer_id_and_epoch_of_its_records(made: M
 def test_a_prepared_transaction_accepts_no_records(made: Made) -> None:
     state = made()
 
-    assert not state.sends
+    assert not state.may_send
     for call in (
         lambda: state.check("send()"),
         lambda: state.flush("prepare"),

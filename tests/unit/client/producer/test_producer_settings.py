@@ -68,7 +68,7 @@ def test_explicit_idempotence_with_conflicting_settings_is_refused(
 
 
 @pytest.mark.parametrize("named", [{"acks": "1"}, {"retries": 0}])
-def test_idempotence_that_was_not_asked_for_is_switched_off(named: dict[str, object]) -> None:
+def test_default_idempotence_is_disabled_by_conflicting_settings(named: dict[str, object]) -> None:
     assert not settings(**named).enable_idempotence
 
 
@@ -99,7 +99,7 @@ def test_a_transactional_id_is_a_name() -> None:
         settings(transactional_id="")
 
 
-def test_two_phase_commit_is_off_unless_it_is_asked_for() -> None:
+def test_two_phase_commit_is_off_by_default() -> None:
     asked = {"bootstrap.servers": "a:1", "transaction.two.phase.commit.enable": "true"}
 
     assert not settings(transactional_id="orders-1").transaction_two_phase_commit_enable

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from barnabas.client.partitioning.murmur2 import murmur2_partition
 from barnabas.client.producer.errors import BadPartition
+from barnabas.client.producer.key_hashes import murmur2_partition
 from barnabas.client.producer.partitioner import chooser_of
 from barnabas.client.producer.settings import ProducerSettings, producer_settings
 from barnabas.client.producer.stamp import Identity, stamped
-from barnabas.client.producer.table import PIECE_BYTES, by_partition, encode, hashes_with_murmur2, pieces
+from barnabas.client.producer.tables import PIECE_BYTES, by_partition, encode, hashes_with_murmur2, pieces
 from barnabas.records.columns_write import UnfitColumns
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import read_header
@@ -91,7 +91,7 @@ def test_a_partition_column_decides_and_where_it_is_null_the_key_does() -> None:
 
 
 @pytest.mark.parametrize("wrong", [[0, 1, 5], [-1, 0, 0]])
-def test_a_partition_that_is_not_there_is_refused(wrong: list[int]) -> None:
+def test_a_missing_partition_is_rejected(wrong: list[int]) -> None:
     with pytest.raises(BadPartition):
         divided(pa.table({"value": VALUES[:3], "partition": wrong}))
 

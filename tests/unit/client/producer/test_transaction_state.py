@@ -38,9 +38,9 @@ def test_a_transaction_is_begun_flushed_committed_and_followed_by_the_next() -> 
     state.flush()
     with pytest.raises(NoTransaction, match="being committed"):
         state.check("send()")
-    assert state.sends
+    assert state.may_send
     state.commit()
-    assert not state.sends
+    assert not state.may_send
     state.ended(Identity(7, 1))
 
     assert (state.phase, state.identity, state.number) == (Phase.READY, Identity(7, 1), 1)

@@ -52,7 +52,7 @@ def test_a_cancelled_timer_is_never_due_and_may_be_set_again() -> None:
     assert timers.due(300) == [A]
 
 
-def test_those_that_are_due_together_come_in_the_order_of_their_times() -> None:
+def test_timers_due_together_fire_in_the_order_of_their_times() -> None:
     timers = Timers()
     timers.set(B, 90)
     timers.set(A, 100)
@@ -103,7 +103,7 @@ def test_a_deadline_that_is_moved_a_million_times_does_not_pile_up() -> None:
     assert len(timers._heap) < 100
 
 
-def test_of_many_that_are_due_the_earliest_come_first_and_the_others_later() -> None:
+def test_a_limited_number_of_due_timers_fires_earliest_first() -> None:
     timers = Timers()
     keys: list[TimerKey] = [("session", "group", f"{number:02}") for number in range(10)]
     for number, key in enumerate(keys):

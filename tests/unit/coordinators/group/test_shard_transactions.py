@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Outcome
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import marker_batch, one_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import NextBatch, marker_batch, one_batch, stamped_batch
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetDeleteRequest,
@@ -45,7 +44,7 @@ class LoggedStage(Stage):
 
 
 def _batch(outcome: Outcome) -> bytes:
-    place = Place(0, 0, 1 << 20, Codec.NONE)
+    place = NextBatch(0, 0, 1 << 20, Codec.NONE)
     if isinstance(outcome.stamp, EndMarker):
         return marker_batch(outcome.stamp, now_ms=1)
     if isinstance(outcome.stamp, InTransaction):
@@ -99,7 +98,7 @@ class TxnStory(MixedStory):
     def check_log(self) -> None:
         """Whoever reads it knows what is known here, and is told the same."""
         after = TxnStory(self.settings)
-        after.ground.image = self.ground.image
+        after.context.image = self.context.image
         for batch in self.stage.batches:
             after.shard.replay(batch)
         after.stage.carry_out(after.shard.loaded(after.stage.now))
@@ -125,7 +124,7 @@ CLASSIC_GUARDS = [
 
 @pytest.mark.parametrize(("facts", "code"), CLASSIC_GUARDS)
 @pytest.mark.parametrize("is_stable", [True, False])
-def test_members_of_classic_groups_are_checked_as_in_kafka_also_while_they_await_their_assignment(
+def test_members_of_classic_groups_are_checked_while_they_await_assignment(
     is_stable: bool, facts: dict[str, Any], code: ErrorCode
 ) -> None:
     story = TxnStory()
@@ -171,7 +170,7 @@ def test_members_of_consumer_groups_are_checked_as_in_kafka(facts: dict[str, Any
     story.check_log()
 
 
-def test_an_older_epoch_is_good_for_partitions_that_the_member_has_had_since() -> None:
+def test_an_older_epoch_may_commit_partitions_held_since_then() -> None:
     story = TxnStory()
     first = story.joins("m1")
     old = first.epoch
@@ -193,15 +192,15 @@ def test_a_session_does_not_begin_anew_with_a_commit_in_a_transaction() -> None:
     member = Classic(instance_id="one")
     story.is_classic_with(member, parts=[{"orders": [0]}])
     session = ("classic-session", "g", member.id)
-    ends_ms = story.ground.timers.get(session)
+    ends_ms = story.context.timers.get(session)
     story.stage.pass_time(1_000)
 
     story.commits_in_transaction(7, generation_id=member.generation, member_id=member.id)
 
-    assert story.ground.timers.get(session) == ends_ms
+    assert story.context.timers.get(session) == ends_ms
 
 
-def test_who_wants_what_is_stable_waits_until_all_transactions_have_ended() -> None:
+def test_stable_fetches_wait_until_all_transactions_have_ended() -> None:
     story = TxnStory()
     story.commits(1)
     story.commits_in_transaction(10, producer_id=1)
@@ -215,7 +214,7 @@ def test_who_wants_what_is_stable_waits_until_all_transactions_have_ended() -> N
     story.check_log()
 
 
-def test_all_offsets_of_a_group_tell_which_of_them_are_about_to_change() -> None:
+def test_fetching_all_offsets_marks_pending_ones() -> None:
     story = TxnStory()
     story.commits(1, partition=0)
     story.commits(2, partition=1)
@@ -226,7 +225,7 @@ def test_all_offsets_of_a_group_tell_which_of_them_are_about_to_change() -> None
     assert codes(found) == {("orders", 0): ErrorCode.NONE, ("orders", 1): ErrorCode.UNSTABLE_OFFSET_COMMIT}
 
 
-def test_a_marker_that_comes_twice_or_for_nothing_changes_nothing() -> None:
+def test_a_repeated_or_unneeded_marker_changes_nothing() -> None:
     story = TxnStory()
     story.ends()
     story.commits_in_transaction(7)
@@ -238,7 +237,7 @@ def test_a_marker_that_comes_twice_or_for_nothing_changes_nothing() -> None:
     story.check_log()
 
 
-def test_nothing_expires_that_is_about_to_change_and_no_group_goes_that_waits_for_a_marker() -> None:
+def test_pending_offsets_prevent_expiry_of_offsets_and_groups() -> None:
     story = TxnStory()
     story.commits(1, partition=0)
     story.commits(2, partition=1)
@@ -252,35 +251,35 @@ def test_nothing_expires_that_is_about_to_change_and_no_group_goes_that_waits_fo
     story.ends(commit=False)
     story.stage.pass_time(2 * story.settings.offsets_retention_check_interval_ms)
     assert story.committed(0) == NOTHING
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 
-def test_a_group_that_has_nothing_but_what_is_pending_stays_for_its_marker() -> None:
+def test_a_group_with_pending_offsets_only_stays_until_its_marker() -> None:
     story = TxnStory()
     story.commits_in_transaction(7)
 
     story.stage.pass_time(2 * story.settings.offsets_retention_ms)
-    assert list(story.ground.groups) == ["g"]
+    assert list(story.context.groups) == ["g"]
     story.ends()
 
     assert story.committed() == (7, ErrorCode.NONE)
     story.check_log()
 
 
-def test_a_group_that_came_to_be_with_a_transaction_goes_when_it_is_aborted() -> None:
+def test_a_group_created_by_a_transaction_is_removed_by_its_abort() -> None:
     story = TxnStory()
     story.commits_in_transaction(7)
-    assert list(story.ground.groups) == ["g"]
+    assert list(story.context.groups) == ["g"]
     story.ends(commit=False)
 
     story.stage.pass_time(2 * story.settings.offsets_retention_check_interval_ms)
 
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 
-def test_a_group_is_deleted_with_what_is_pending_and_the_marker_brings_nothing_back() -> None:
+def test_deleting_a_group_drops_pending_offsets_for_good() -> None:
     story = TxnStory()
     story.commits(1, partition=0)
     story.commits_in_transaction(10, partition=0)
@@ -292,11 +291,11 @@ def test_a_group_is_deleted_with_what_is_pending_and_the_marker_brings_nothing_b
     story.ends()
 
     assert [story.committed(partition) for partition in range(2)] == [NOTHING, NOTHING]
-    assert story.ground.groups == {}
+    assert story.context.groups == {}
     story.check_log()
 
 
-def test_an_offset_is_deleted_with_what_is_pending_for_it() -> None:
+def test_deleting_an_offset_drops_its_pending_offsets() -> None:
     story = TxnStory()
     story.commits_in_transaction(10, partition=0)
     story.commits_in_transaction(11, partition=1)
@@ -308,7 +307,7 @@ def test_an_offset_is_deleted_with_what_is_pending_for_it() -> None:
     story.check_log()
 
 
-def test_what_is_pending_goes_with_its_topic() -> None:
+def test_pending_offsets_are_removed_with_their_topic() -> None:
     story = TxnStory()
     story.commits_in_transaction(10)
 
@@ -344,7 +343,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_whatever_happens_the_log_tells_what_is_known(steps: list[Steps]) -> None:
+def test_replaying_the_log_gives_the_same_state(steps: list[Steps]) -> None:
     story = TxnStory()
     for number, step in enumerate(steps):
         happens(story, step, number)

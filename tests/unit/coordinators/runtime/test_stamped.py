@@ -7,13 +7,20 @@ from random import Random
 import pytest
 
 from barnabas.base.clock import Clock
-from barnabas.coordinators.decision.outcome import Caller, EndMarker, InTransaction, Now, Outcome
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.decision.outcome import (
+    Caller,
+    EndMarker,
+    InTransaction,
+    Now,
+    Outcome,
+    Reply,
+    ReplyTo,
+)
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.coordinators.group.offsets.record import read_offset
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.coordinators.group.shard import GroupShard
-from barnabas.coordinators.runtime.host import TRIED_AFTER_MIN, ShardHost, State
-from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.runtime.host import BATCHING_TRIED_AFTER_MIN, ShardHost, State
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -55,14 +62,9 @@ class NotingPartition(MemoryPartition):
         super().__init__(batch_bytes_max=batch_bytes_max)
         self.stamps: list[InTransaction | EndMarker | None] = []
 
-    def append(self, batch: bytes, now_ms: int) -> int:
-        end = super().append(batch, now_ms)
-        self.stamps.append(None)
-        return end
-
-    def append_stamped(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker) -> int:
-        end = super().append_stamped(batch, now_ms, stamp)
-        self.stamps[-1] = stamp
+    def append(self, batch: bytes, now_ms: int, stamp: InTransaction | EndMarker | None = None) -> int:
+        end = super().append(batch, now_ms, stamp)
+        self.stamps.append(stamp)
         return end
 
 
@@ -96,7 +98,7 @@ class Desk:
             group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=[one])]
         )
         reply = self.reply()
-        self.host.do(lambda now: self.shard.offsets.commit(request, CALLER, reply, now))
+        self.host.ask(lambda _shard, to, now: self.shard.offsets.commit(request, CALLER, to, now), reply)
         return reply
 
     def commits_in_transaction(
@@ -121,11 +123,11 @@ class Desk:
     def asks(self, request: TxnOffsetCommitRequest, *, decided_ms: int | None = None) -> Reply:
         reply = self.reply()
 
-        def act(now: Now) -> Outcome:
+        def act(shard: GroupShard, to: ReplyTo, now: Now) -> Outcome:
             then = now if decided_ms is None else Now(decided_ms, now.tick_ms)
-            return self.shard.commit_in_transaction(request, CALLER, reply, then)
+            return shard.commit_in_transaction(request, CALLER, to, then)
 
-        self.host.do(act)
+        self.host.ask(act, reply)
         return reply
 
     def ends(
@@ -139,7 +141,7 @@ class Desk:
     ) -> Reply:
         marker = EndMarker(producer, epoch, commit, coordinator_epoch, version)
         reply = self.reply()
-        self.host.do(lambda now: self.shard.end_transaction(marker, reply, now))
+        self.host.ask(lambda _shard, to, now: self.shard.end_transaction(marker, to, now), reply)
         return reply
 
     def committed(self, partition: int = 0) -> tuple[int, int]:
@@ -163,7 +165,7 @@ class Desk:
 
 
 def new_shard() -> GroupShard:
-    return GroupShard(Ground(GroupSettings(), Random(1)))
+    return GroupShard(ShardContext(GroupSettings(), Random(1)))
 
 
 def replayed(batches: list[bytes]) -> GroupShard:
@@ -210,7 +212,7 @@ def test_offsets_of_a_transaction_are_one_batch_of_its_producer() -> None:
     ("commit", "kind", "seen"),
     [(True, ControlType.COMMIT, (7, ErrorCode.NONE)), (False, ControlType.ABORT, NOTHING)],
 )
-def test_a_marker_is_a_control_batch_and_ends_what_is_pending(
+def test_a_marker_is_a_control_batch_and_completes_pending_offsets(
     commit: bool, kind: ControlType, seen: tuple[int, int]
 ) -> None:
     async def story(desk: Desk) -> None:
@@ -258,7 +260,7 @@ def test_offsets_of_a_transaction_are_compressed_if_the_topic_is() -> None:
     told(story)
 
 
-def test_batches_are_to_the_byte_what_kafka_writes() -> None:
+def test_batches_equal_those_of_kafka_byte_for_byte() -> None:
     """But for what the log itself puts in front: the offset and the leader's epoch."""
     log = sample_files()["__consumer_offsets-0/00000000000000000000.log"]
     places = [(at, one) for at, one in batch_headers(log) if one.has_producer_id]
@@ -330,16 +332,16 @@ def test_answers_wait_for_the_high_watermark_in_order() -> None:
 
 async def busy(desk: Desk) -> list[Reply]:
     """As many commits within a turn as it takes until they are gathered; those that are not written yet."""
-    for number in range(TRIED_AFTER_MIN - 1):
+    for number in range(BATCHING_TRIED_AFTER_MIN - 1):
         assert desk.commits(number).is_given
     desk.told.clear()
     return [desk.commits(100), desk.commits(101)]
 
 
-def test_what_was_gathered_is_written_and_answered_before_what_belongs_to_a_transaction() -> None:
+def test_gathered_records_are_written_before_those_of_a_transaction() -> None:
     async def story(desk: Desk) -> None:
         asked = await busy(desk)
-        before = TRIED_AFTER_MIN - 1
+        before = BATCHING_TRIED_AFTER_MIN - 1
 
         asked.append(desk.commits_in_transaction(200))
         asked.append(desk.commits(102, partition=1))
@@ -368,7 +370,7 @@ def test_a_transactional_commit_without_valid_partitions_writes_nothing() -> Non
 # What is refused
 
 
-def test_offsets_refused_by_the_log_change_nothing_and_only_their_request_is_refused() -> None:
+def test_offsets_rejected_by_the_log_fail_only_their_own_request() -> None:
     async def story(desk: Desk) -> None:
         desk.partition.is_stuck = True
         waiting = desk.commits(1, partition=5)
@@ -415,7 +417,7 @@ def test_a_marker_that_the_log_refuses_ends_nothing_and_a_later_one_does() -> No
     told(story)
 
 
-def test_what_was_gathered_is_in_the_log_although_the_log_refuses_what_comes_next() -> None:
+def test_gathered_records_are_written_even_if_the_next_batch_fails() -> None:
     async def story(desk: Desk) -> None:
         asked = await busy(desk)
         desk.partition.refused_by_log = ErrorCode.INVALID_TXN_STATE
@@ -424,13 +426,13 @@ def test_what_was_gathered_is_in_the_log_although_the_log_refuses_what_comes_nex
         await asyncio.sleep(0)
 
         assert [type(one.answer) for one in asked] == [OffsetCommitResponse] * 2
-        assert desk.kinds() == ["plain"] * TRIED_AFTER_MIN
+        assert desk.kinds() == ["plain"] * BATCHING_TRIED_AFTER_MIN
         assert desk.committed() == (101, ErrorCode.NONE)
 
     told(story)
 
 
-def test_offsets_of_a_transaction_that_no_batch_can_hold_are_refused_and_the_shard_goes_on() -> None:
+def test_transactional_offsets_too_large_for_a_batch_are_rejected() -> None:
     async def story(desk: Desk) -> None:
         desk.commits(1)
 
@@ -445,7 +447,7 @@ def test_offsets_of_a_transaction_that_no_batch_can_hold_are_refused_and_the_sha
     told(story, batch_bytes_max=1_000)
 
 
-def test_a_single_record_of_a_transaction_that_no_batch_can_hold_is_refused_like_that() -> None:
+def test_a_transactional_record_too_large_for_a_batch_is_rejected() -> None:
     async def story(desk: Desk) -> None:
         refused = desk.commits_in_transaction(7, note="x" * 1_000)
 
@@ -479,7 +481,7 @@ def test_a_failing_log_loses_the_shard_and_refuses_every_request_once(
     run_sim(live)
 
 
-def test_if_what_was_gathered_cannot_be_written_the_transaction_is_not_either() -> None:
+def test_a_failed_write_of_gathered_records_fails_the_transaction_too() -> None:
     async def live(world: World) -> None:
         desk = Desk(world.clock)
         desk.host.activate()
@@ -490,7 +492,7 @@ def test_if_what_was_gathered_cannot_be_written_the_transaction_is_not_either() 
         await asyncio.sleep(0)
 
         assert [one.answer for one in asked] == [ErrorCode.NOT_COORDINATOR] * 3
-        assert desk.kinds() == ["plain"] * (TRIED_AFTER_MIN - 1)
+        assert desk.kinds() == ["plain"] * (BATCHING_TRIED_AFTER_MIN - 1)
         assert desk.lost == [desk.host]
 
     run_sim(live)

@@ -5,14 +5,20 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.coordinators.decision.outcome import InTransaction
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import Gathered, TooLarge, batches, one_batch, stamped_batch
+from barnabas.coordinators.runtime.writing import (
+    NextBatch,
+    OutcomeBatch,
+    TooLarge,
+    batches,
+    one_batch,
+    stamped_batch,
+)
 from barnabas.records.decode import decode_batch
 from barnabas.records.header import Codec, read_header
 
 pytestmark = pytest.mark.kernel
 
-PLACE = Place(70, 3, 1_000, Codec.NONE)
+PLACE = NextBatch(70, 3, 1_000, Codec.NONE)
 
 
 class Plain:
@@ -34,7 +40,7 @@ def test_records_of_one_decision_are_one_batch() -> None:
 
 def test_a_batch_is_built_for_its_place() -> None:
     records, stamp = [Plain(b"a", b"1")], InTransaction(7, 1)
-    gathered = Gathered(PLACE)
+    gathered = OutcomeBatch(PLACE)
     gathered.add(records, 0)
 
     built = [
@@ -72,7 +78,7 @@ def test_one_record_that_no_batch_can_hold_is_refused(build: Callable[..., objec
 
 
 def test_several_decisions_are_gathered_until_the_next_may_not_fit() -> None:
-    gathered = Gathered(PLACE)
+    gathered = OutcomeBatch(PLACE)
     taken = 0
     while gathered.add([Plain(b"%d" % taken, bytes(100)), Plain(b"%d" % taken, None)], taken):
         taken += 1
@@ -86,7 +92,7 @@ def test_several_decisions_are_gathered_until_the_next_may_not_fit() -> None:
 
 
 def test_batches_are_compressed_if_the_topic_is() -> None:
-    batch = one_batch([Plain(b"a", bytes(5_000))], Place(0, 0, 10_000, Codec.GZIP), 0)
+    batch = one_batch([Plain(b"a", bytes(5_000))], NextBatch(0, 0, 10_000, Codec.GZIP), 0)
 
     assert len(batch) < 1_000
     assert decode_batch(batch)[0].value == bytes(5_000)

@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from support.txn.model import TxnWorld, codes, given_to
 
@@ -58,9 +58,7 @@ def test_a_transaction_may_begin_without_partitions() -> None:
 
 
 @pytest.mark.parametrize(("version", "client"), [(0, 0), (3, 0), (4, 2), (5, 2)])
-def test_what_brokers_add_is_for_clients_with_an_epoch_for_each_transaction(
-    version: int, client: int
-) -> None:
+def test_the_request_version_sets_the_client_version_of_the_transaction(version: int, client: int) -> None:
     world = TxnWorld()
 
     world.add(given_to(world.init()), ORDERS, version=version)
@@ -153,7 +151,7 @@ def test_records_of_level_0_know_no_clients_of_version_2() -> None:
 # Verifying
 
 
-def test_verifying_says_of_each_partition_whether_it_is_in_and_writes_nothing() -> None:
+def test_verification_answers_per_partition_and_writes_nothing() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.add(producer, ORDERS)
@@ -166,7 +164,7 @@ def test_verifying_says_of_each_partition_whether_it_is_in_and_writes_nothing() 
     assert len(world.log) == written
 
 
-def test_verifying_asks_who_it_is_first_also_while_it_is_prepared() -> None:
+def test_verification_checks_the_producer_first_even_while_prepared() -> None:
     world = TxnWorld()
     producer_id, epoch = given_to(world.init())
     world.add((producer_id, epoch), ORDERS, version=5)

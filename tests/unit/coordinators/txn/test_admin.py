@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.admin import Wanted, transactions_of
+from barnabas.coordinators.txn.admin import TransactionFilter, describe, transactions_of
 from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transaction_admin import (
@@ -46,15 +46,19 @@ def asked(world: TxnWorld, **how: object) -> ListTransactionsResponse:
 def answer_of(
     shards: list[TxnShard], request: ListTransactionsRequest, world: TxnWorld
 ) -> ListTransactionsResponse:
-    wanted = Wanted(request)
-    rows = [one for one in transactions_of(shards, wanted, world.now) if one is not None]
+    wanted = TransactionFilter(request)
+    rows = [
+        one
+        for one in transactions_of([shard.table for shard in shards], wanted, world.now)
+        if one is not None
+    ]
     return ListTransactionsResponse(unknown_state_filters=wanted.unknown_states, transaction_states=rows)
 
 
 def test_a_transaction_is_described() -> None:
     world = three()
 
-    assert world.shard.describe("b") == DescribeTransactionsResponseTransactionState(
+    assert describe(world.shard.table, "b") == DescribeTransactionsResponseTransactionState(
         transactional_id="b",
         transaction_state="Ongoing",
         transaction_timeout_ms=60_000,
@@ -70,7 +74,7 @@ def test_a_transaction_is_described() -> None:
     [("", ErrorCode.INVALID_REQUEST), ("z", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)],
 )
 def test_an_unknown_transactional_id_is_not_described(transactional_id: str, code: ErrorCode) -> None:
-    answer = three().shard.describe(transactional_id)
+    answer = describe(three().shard.table, transactional_id)
 
     assert answer == DescribeTransactionsResponseTransactionState(
         transactional_id=transactional_id, error_code=code
@@ -104,7 +108,7 @@ def test_the_state_filter_reports_unknown_states() -> None:
     assert answer.unknown_state_filters == ["ongoing"]
 
 
-def test_states_that_nobody_knows_match_nothing() -> None:
+def test_unknown_states_match_no_transaction() -> None:
     assert listed(three(), state_filters=["Odd"]) == []
     assert listed(three(), state_filters=["PrepareEpochFence"]) == []
 

@@ -3,9 +3,10 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.errors import NeedsProducerId
-from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
+from barnabas.coordinators.txn.ending import decide_end
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 from support.txn.model import FIRST_ID, Asked, TxnWorld, codes, given_to, refused
@@ -224,8 +225,7 @@ def test_the_last_epoch_is_followed_by_a_new_id(commit: bool) -> None:
     world = TxnWorld()
     producer = ongoing(world, epoch=32_766)
     request = EndTxnRequest(transactional_id="t", producer_id=FIRST, producer_epoch=32_766, committed=commit)
-    with pytest.raises(NeedsProducerId):
-        world.shard.end(request, 5, None, Asked(), world.now)
+    assert decide_end(world.shard.table, request, 5, None, Asked(), world.now) is NEEDS_PRODUCER_ID
     assert world.txn().state is TxnState.ONGOING
 
     assert given_to(world.end(producer, commit=commit)) == (FIRST + 1, 0)
@@ -249,7 +249,7 @@ def test_a_retry_gets_the_new_id_even_after_a_restart(commit: bool) -> None:
     assert refused(world.end(producer, commit=not commit)) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_the_old_id_does_not_end_what_the_new_one_has_begun() -> None:
+def test_the_old_producer_id_cannot_end_a_newer_transaction() -> None:
     world = TxnWorld()
     producer = ended(world, commit=True, epoch=32_766)
     world.add((FIRST + 1, 0), ORDERS, version=5)

@@ -3,9 +3,10 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.errors import NeedsProducerId
-from barnabas.coordinators.txn.settings import TxnSettings
+from barnabas.coordinators.txn.answers import NEEDS_PRODUCER_ID
+from barnabas.coordinators.txn.initializing import decide_init
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdRequest
 from support.txn.model import FIRST_ID, Asked, TxnWorld, given_to, refused
@@ -40,9 +41,7 @@ def test_without_a_new_producer_id_the_decision_is_postponed() -> None:
     world = TxnWorld()
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1)
 
-    with pytest.raises(NeedsProducerId):
-        world.shard.init(request, 5, None, Asked(), world.now)
-
+    assert decide_init(world.shard.table, request, 5, None, Asked(), world.now) is NEEDS_PRODUCER_ID
     assert len(world.shard) == 0
 
 
@@ -55,7 +54,7 @@ def test_the_next_producer_gets_the_same_id_and_a_bumped_epoch() -> None:
     assert world.ids_given == 1
 
 
-def test_a_new_transactional_id_is_made_also_for_a_producer_that_says_who_it_was() -> None:
+def test_a_new_transactional_id_ignores_the_producer_id_of_the_request() -> None:
     assert given_to(TxnWorld().init(was=(77, 3))) == (FIRST, 0)
 
 
@@ -82,7 +81,7 @@ def test_the_previous_epoch_is_lost_in_a_restart() -> None:
     assert refused(world.init(was=producer)) is ErrorCode.PRODUCER_FENCED
 
 
-def test_who_does_not_say_its_epoch_leaves_none_to_ask_again_with() -> None:
+def test_init_without_an_epoch_stores_no_previous_epoch() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.init()
@@ -106,7 +105,7 @@ def test_a_producer_with_another_id_or_epoch_is_fenced(version: int, code: Error
 # Exhausted epochs
 
 
-def test_after_the_last_epoch_comes_a_new_id() -> None:
+def test_after_the_last_epoch_a_new_producer_id_is_assigned() -> None:
     world = TxnWorld()
     at_epoch(world, 32_765)
 
@@ -115,7 +114,7 @@ def test_after_the_last_epoch_comes_a_new_id() -> None:
     assert world.txn().prev_producer_id == FIRST
 
 
-def test_a_producer_that_goes_on_with_a_new_id_may_ask_again() -> None:
+def test_a_retry_after_a_new_producer_id_is_accepted() -> None:
     world = TxnWorld()
     producer = at_epoch(world, 32_766)
     world.init(was=producer)
@@ -196,7 +195,7 @@ def test_below_version_2_the_last_epoch_is_fenced_without_a_new_id() -> None:
     assert given_to(world.init()) == (FIRST + 1, 0)
 
 
-def test_while_it_is_prepared_also_a_stranger_is_told_to_come_again() -> None:
+def test_during_prepare_any_producer_gets_concurrent_transactions() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.add(producer, ORDERS)
@@ -205,7 +204,7 @@ def test_while_it_is_prepared_also_a_stranger_is_told_to_come_again() -> None:
     assert refused(world.init(was=(99, 0))) is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_a_stranger_does_not_abort_an_ongoing_transaction() -> None:
+def test_an_unknown_producer_does_not_abort_an_ongoing_transaction() -> None:
     world = TxnWorld()
     world.add(given_to(world.init()), ORDERS)
 

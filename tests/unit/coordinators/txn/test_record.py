@@ -59,14 +59,14 @@ OLD_VALUE = bytes.fromhex(
 )
 
 
-def test_a_record_tells_everything_but_the_epoch_before() -> None:
+def test_a_record_holds_all_fields_but_the_previous_epoch() -> None:
     assert TxnRecord("t", FULL).encoded() == (KEY, VALUE)
     assert decode_record(KEY, VALUE) == TxnRecord("t", FULL.durable(), 1)
     assert FULL.durable() == FULL._replace(last_producer_epoch=-1)
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_what_is_packed_by_hand_is_what_the_declared_codec_writes(seed: int) -> None:
+def test_the_tuned_encoder_equals_the_declared_codec(seed: int) -> None:
     rng = Random(seed)
     topics = ["a", "orders", "ß" * 70, "x" * 249]
     partitions = {
@@ -126,7 +126,7 @@ def _read(value: bytes) -> object:
         return str(error)
 
 
-def test_records_that_kafka_wrote_are_written_alike() -> None:
+def test_records_of_kafka_are_encoded_identically() -> None:
     records = [one for batch in _sample_batches() for one in decode_batch(batch)]
     assert len(records) == 41
 
@@ -150,7 +150,7 @@ def _sample_batches() -> Iterator[bytes]:
                 at += size
 
 
-def test_at_level_0_a_record_tells_nothing_of_versions_and_other_ids() -> None:
+def test_at_level_0_a_record_has_no_version_and_no_other_ids() -> None:
     fitted = fit(FULL, 0)
 
     assert TxnRecord("t", fitted, 0).encoded() == (KEY, OLD_VALUE)
@@ -165,7 +165,7 @@ def test_the_level_of_the_cluster_decides_the_version(level: int, version: int) 
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_an_empty_one_has_no_partitions_and_a_complete_one_has_none_of_them(version: int) -> None:
+def test_empty_and_complete_transactions_have_no_partitions(version: int) -> None:
     for state in (TxnState.EMPTY, TxnState.COMPLETE_ABORT):
         txn = fit(FULL._replace(state=state, partitions=frozenset()), version)
 
@@ -195,7 +195,7 @@ def test_the_bound_of_a_size_holds() -> None:
             assert len(key) + len(value) + 61 + 21 <= size_bound("t", txn)
 
 
-def test_what_is_not_larger_fits_and_many_partitions_of_a_topic_take_little() -> None:
+def test_the_size_estimate_accepts_many_partitions_of_a_topic() -> None:
     many = frozenset(TopicPartition("orders", number) for number in range(100))
     long = frozenset(TopicPartition("ß" * 249, number) for number in range(2))
     for partitions in (FULL.partitions, many, long):

@@ -7,11 +7,10 @@ import pytest
 from barnabas.base.errors import Malformed
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.runtime.place import Place
-from barnabas.coordinators.runtime.writing import marker_batch, one_batch
+from barnabas.coordinators.runtime.writing import NextBatch, marker_batch, one_batch
 from barnabas.coordinators.txn.record import TxnRecord
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.header import Codec
@@ -41,7 +40,7 @@ def test_a_replayed_log_restores_the_state() -> None:
     again = world.replayed(world.log)
 
     assert again.durable() == world.shard.durable()
-    assert {one: txn.state for one, txn in again.ground.txns.items()} == {
+    assert {one: txn.state for one, txn in again.table.txns.items()} == {
         "a": TxnState.ONGOING,
         "b": TxnState.PREPARE_COMMIT,
         "c": TxnState.COMPLETE_ABORT,
@@ -119,7 +118,7 @@ def test_loading_starts_the_timers_and_writes_nothing() -> None:
     assert world.log == []
 
 
-def test_a_level_that_goes_down_completes_what_was_prepared_above() -> None:
+def test_a_downgrade_completes_transactions_prepared_before_it() -> None:
     world = TxnWorld()
     producer = given_to(world.init())
     world.add(producer, ORDERS, version=5)
@@ -138,6 +137,6 @@ def test_a_batch_of_many_ids_is_replayed_in_order() -> None:
     txn = world.txn()
     records = [TxnRecord("x", txn), TxnRecord("y", txn), TxnRecord("x", None)]
 
-    world.shard.replay(one_batch(records, Place(0, 0, 10_000, Codec.NONE), 0))
+    world.shard.replay(one_batch(records, NextBatch(0, 0, 10_000, Codec.NONE), 0))
 
-    assert sorted(world.shard.ground.txns) == ["t", "y"]
+    assert sorted(world.shard.table.txns) == ["t", "y"]

@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.txn.settings import TxnSettings
 from barnabas.coordinators.txn.state import TWO_PHASE_TIMEOUT_MS, TxnState
+from barnabas.coordinators.txn.table import TxnSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdResponse
 from support.txn.model import FIRST_ID, TxnWorld, codes, given_to, refused
@@ -61,7 +61,7 @@ def test_its_transactions_have_no_timeout() -> None:
 # Keeping
 
 
-def test_a_producer_that_restarts_is_told_what_is_ongoing() -> None:
+def test_a_restarted_producer_gets_its_ongoing_transaction() -> None:
     world = prepared(epoch=4)
 
     assert kept(world) == InitProducerIdResponse(
@@ -85,7 +85,7 @@ def test_without_a_transaction_nothing_is_ongoing() -> None:
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("crashes", [True, False])
-def test_it_is_ended_with_what_the_producer_was_given(commit: bool, crashes: bool) -> None:
+def test_a_kept_transaction_is_ended_with_the_returned_id_and_epoch(commit: bool, crashes: bool) -> None:
     world = prepared(epoch=4)
     owner = given_to(kept(world))
     if crashes:
@@ -126,7 +126,7 @@ def test_a_late_end_does_not_end_the_next_transaction() -> None:
     assert world.txn().state is TxnState.ONGOING
 
 
-def test_nothing_is_added_to_what_is_kept() -> None:
+def test_no_partition_is_added_to_a_kept_transaction() -> None:
     world = prepared(epoch=4)
     owner = given_to(kept(world))
 
@@ -135,7 +135,7 @@ def test_nothing_is_added_to_what_is_kept() -> None:
     assert refused(world.end(owner, version=4)) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_who_does_not_ask_to_keep_it_has_it_aborted() -> None:
+def test_init_without_keep_prepared_aborts_the_transaction() -> None:
     world = prepared(epoch=4)
     owner = given_to(kept(world))
 
@@ -147,7 +147,7 @@ def test_who_does_not_ask_to_keep_it_has_it_aborted() -> None:
     assert given_to(world.init()) == (FIRST, 7)
 
 
-def test_who_says_that_it_was_another_does_not_get_it() -> None:
+def test_another_producer_does_not_get_the_kept_transaction() -> None:
     world = prepared(epoch=4)
 
     assert refused(kept(world, was=(FIRST, 3))) is ErrorCode.PRODUCER_FENCED
@@ -162,7 +162,7 @@ def test_while_it_is_prepared_to_end_it_is_not_kept() -> None:
     assert refused(kept(world)) is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_one_that_has_a_timeout_is_aborted_for_its_age_also_if_it_was_kept() -> None:
+def test_a_kept_transaction_with_a_timeout_is_aborted_after_it() -> None:
     world = TxnWorld(ENABLED)
     producer = given_to(world.init(timeout_ms=5_000))
     world.add(producer, ORDERS, version=5)

@@ -118,5 +118,5 @@ def test_a_number_that_does_not_fit_is_shown(order: Any, where: str) -> None:
     assert refused.value.what.startswith("is ")
 
 
-def test_a_field_that_may_be_ignored_is_left_out_where_the_version_lacks_it() -> None:
+def test_an_ignorable_field_is_omitted_in_versions_without_it() -> None:
     assert encode(Order(first=Item(hint=3)), 0) == encode(Order(), 0)

@@ -41,7 +41,7 @@ def test_tagged_fields_are_apart_and_in_the_order_of_their_tags() -> None:
     assert names(message_layout(Whole, 3)) == (["name", "id", "parts", "last"], ["early", "late"], ["old"])
 
 
-def test_a_nested_struct_has_the_version_of_its_message_and_is_flexible_with_it() -> None:
+def test_a_nested_struct_has_the_version_and_flexibility_of_its_message() -> None:
     parts = next(field for field in message_layout(Whole, 2).plain if field.name == "parts")
     assert parts.item is not None
 

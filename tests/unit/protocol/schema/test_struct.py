@@ -64,7 +64,7 @@ def test_fields_are_given_by_name_only() -> None:
         Shape("name")  # type: ignore[call-arg]
 
 
-def test_a_field_that_is_not_declared_is_refused_at_the_first_call_and_later() -> None:
+def test_an_undeclared_field_is_rejected_at_every_call() -> None:
     @struct
     class Fresh:
         x: int = int32()
@@ -100,7 +100,7 @@ def test_messages_are_mutable_and_therefore_cannot_be_hashed() -> None:
         hash(Point())
 
 
-def test_repr_shows_what_is_not_at_its_default() -> None:
+def test_repr_shows_fields_without_default_values() -> None:
     assert repr(Shape()) == "Shape()"
     assert repr(Shape(name="a", points=[Point(x=1)])) == "Shape(name='a', points=[Point(x=1)])"
 
@@ -114,7 +114,7 @@ def test_methods_and_the_docstring_of_a_declaration_stay() -> None:
     assert (Shape.__doc__ or "").startswith("A declaration")
 
 
-def test_the_schema_says_what_was_declared() -> None:
+def test_the_schema_has_the_declared_fields() -> None:
     schema = schema_of(Shape)
 
     assert (schema.name, schema.kind, schema.key) == ("Shape", "data", 7)

@@ -21,7 +21,7 @@ def test_a_single_version_is_a_range_of_one() -> None:
     assert parse_versions("3") == Versions(3, 3)
 
 
-def test_an_open_range_goes_on_to_the_last_version_there_can_be() -> None:
+def test_an_open_range_ends_at_the_largest_version() -> None:
     versions = parse_versions("12+")
 
     assert 11 not in versions
@@ -38,7 +38,7 @@ def test_always_holds_every_version() -> None:
     assert NO_LIMIT in ALWAYS
 
 
-def test_what_is_no_number_is_in_no_range() -> None:
+def test_a_value_that_is_no_number_is_in_no_range() -> None:
     assert "4" not in parse_versions("4-18")  # type: ignore[comparison-overlap]
 
 

@@ -32,7 +32,7 @@ def test_a_metadata_record_starts_with_frame_type_and_version() -> None:
     assert decode_metadata_record(data) == (TopicRecord(name="t"), 0)
 
 
-def test_metadata_types_are_told_apart() -> None:
+def test_metadata_types_are_distinguished() -> None:
     data = encode_metadata_record(RemoveTopicRecord(), 0)
 
     assert data.startswith(b"\x01\x09\x00")
@@ -47,7 +47,7 @@ def test_metadata_types_are_told_apart() -> None:
         (b"\x01\x02\x05", "type 2: version 5 is unknown, expected 0"),
     ],
 )
-def test_a_metadata_record_of_a_later_release_can_be_told(data: bytes, says: str) -> None:
+def test_a_metadata_record_of_a_later_release_is_detected(data: bytes, says: str) -> None:
     with pytest.raises(UnknownRecord, match=says):
         decode_metadata_record(data)
 
@@ -75,7 +75,7 @@ def test_the_same_type_number_means_another_message_in_another_topic() -> None:
         CONSUMER_OFFSETS.decode_key(data)
 
 
-def test_unknown_coordinator_types_and_versions_can_be_told() -> None:
+def test_unknown_coordinator_types_and_versions_are_detected() -> None:
     with pytest.raises(UnknownRecord, match="key type 99 in __consumer_offsets: unknown type"):
         CONSUMER_OFFSETS.decode_key(b"\x00\x63")
     with pytest.raises(UnknownRecord, match="version 99 is unknown, expected"):

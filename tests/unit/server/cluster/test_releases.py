@@ -103,7 +103,7 @@ def test_a_cluster_of_an_older_level_is_not_served() -> None:
         check_served(18)
 
 
-def test_what_a_level_needs() -> None:
+def test_the_requirements_of_a_level() -> None:
     assert needs_of(ELR, 1) == 23
     assert needs_of(ELR, 0) is None
     assert needs_of("metadata.version", 30) is None

@@ -8,11 +8,11 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.txn.markers import MarkersToWrite
+from barnabas.coordinators.txn.table import MarkersToWrite
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.server.coordination.markers import Markers
+from barnabas.server.coordination.markers import TransactionMarkerManager
 from barnabas.sim.world import World, run_sim
-from support.hosted import Hosted, one_topic, partition_image
+from support.hosted import Hosted, image_of, one_topic, partition_image
 
 pytestmark = pytest.mark.kernel
 
@@ -34,17 +34,17 @@ class Desk:
 
     def __init__(self, broker: Hosted) -> None:
         self.broker = broker
-        self.appends = broker.services.transactions.appends
+        self.appender = broker.services.transactions.marker_appender
         self.tried_at: list[float] = []
         self.written: list[frozenset[TopicPartition]] = []
-        self.markers = Markers(
-            self.appends,
+        self.markers = TransactionMarkerManager(
+            self.appender,
             image=lambda: broker.services.image,
-            is_current=self._is_current,
-            written=lambda _, partitions: self.written.append(partitions),
+            is_pending=self._is_pending,
+            on_written=lambda _, partitions: self.written.append(partitions),
         )
 
-    def _is_current(self, _ended: MarkersToWrite) -> bool:
+    def _is_pending(self, _ended: MarkersToWrite) -> bool:
         """Asked once for each attempt."""
         self.tried_at.append(round(asyncio.get_running_loop().time(), 3))
         return True
@@ -56,7 +56,7 @@ class Desk:
         self, tp: TopicPartition, *, epoch: int = EPOCH, coordinator: int = COORDINATOR
     ) -> None:
         told: list[ErrorCode] = []
-        self.appends.append(tp, EndMarker(PRODUCER, epoch, False, coordinator, 2), told.append)
+        self.appender.append(tp, EndMarker(PRODUCER, epoch, False, coordinator, 2), told.append)
         assert told == [ErrorCode.NONE]
 
     def count_in(self, tp: TopicPartition) -> int:
@@ -151,3 +151,57 @@ def test_a_newer_coordinator_epoch_in_a_log_abandons_all_markers() -> None:
         assert desk.count_in(SECOND) == 0
 
     told(story)
+
+
+# The queue
+
+
+def queue_noting(happened: list[str]) -> TransactionMarkerManager:
+    """Notes the transactions whose markers it would write."""
+
+    def note(ended: MarkersToWrite) -> bool:
+        happened.append(ended.transactional_id)
+        return False
+
+    services = Hosted(image_of({})).services
+    return TransactionMarkerManager(
+        services.transactions.marker_appender,
+        image=lambda: services.image,
+        is_pending=note,
+        on_written=lambda *_: None,
+    )
+
+
+def test_responses_of_an_iteration_are_sent_before_markers_are_written() -> None:
+    async def story() -> None:
+        happened: list[str] = []
+        queue = queue_noting(happened)
+        queue.give(ENDED._replace(transactional_id="first"))
+        queue.give(ENDED._replace(transactional_id="second"))
+        # As an answer is, which is put on its way after the decision.
+        asyncio.get_running_loop().call_soon(happened.append, "answer")
+
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+        assert happened == ["answer", "first", "second"]
+
+    asyncio.run(story())
+
+
+def test_flush_writes_queued_markers_at_once_and_only_once() -> None:
+    async def story() -> None:
+        happened: list[str] = []
+        queue = queue_noting(happened)
+        queue.give(ENDED._replace(transactional_id="first"))
+
+        queue.flush()
+
+        assert happened == ["first"]
+        await asyncio.sleep(0)
+        queue.give(ENDED._replace(transactional_id="second"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert happened == ["first", "second"]
+
+    asyncio.run(story())

@@ -70,7 +70,7 @@ def test_a_full_fetch_opens_a_session_and_the_next_one_sends_only_changes() -> N
     assert indexes(second) == [1, 2]
 
 
-def test_a_partition_that_is_named_again_is_asked_for_anew() -> None:
+def test_a_partition_named_again_replaces_its_fetch_position() -> None:
     cache = sessions()
     first = cache.plan(request(partitions=(0, 1)), BY_NAME, now_ms=0)
     again = request(first.session_id, 1, partitions=(0,))

@@ -97,7 +97,7 @@ def test_every_setting_of_a_resource_is_described(kind: int, name: str, count: i
     assert result.error_message == ""
 
 
-def test_only_the_settings_that_were_asked_for_are_described() -> None:
+def test_only_requested_settings_are_described() -> None:
     assert rows(describe(TOPIC_RESOURCE, "orders", "retention.ms", "nope")).keys() == {"retention.ms"}
 
 
@@ -138,7 +138,7 @@ def test_a_setting_of_a_topic_is_described_in_full() -> None:
     assert row.documentation.startswith("How old")
 
 
-def test_synonyms_and_documentation_come_only_if_they_are_asked_for() -> None:
+def test_synonyms_and_documentation_are_returned_on_request() -> None:
     row = rows(describe(BROKER_RESOURCE, "1", "message.max.bytes"))["message.max.bytes"]
 
     assert row.synonyms == []
@@ -208,7 +208,7 @@ def test_one_failing_resource_does_not_affect_the_others() -> None:
     ]
 
 
-def test_a_topic_with_settings_that_this_broker_cannot_have_is_an_error_of_that_topic() -> None:
+def test_unsupported_settings_of_a_topic_are_an_error_of_that_topic() -> None:
     configs = {ConfigResource(TOPIC_RESOURCE, "orders"): {"remote.storage.enable": "true"}}
 
     result = describe(TOPIC_RESOURCE, "orders", configs=configs)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import FindCoordinatorRequest
 from barnabas.protocol.stored.cluster_nodes import BrokerEndpoint, RegisterBrokerRecord
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.handlers.coordinators import API
 from support.hosted import Hosted
 

@@ -73,7 +73,7 @@ async def test_the_preferred_leader_is_elected_once_it_is_in_sync() -> None:
 
 
 @on_a_loop
-async def test_an_ineligible_leader_is_not_elected_and_each_partition_has_its_own_error() -> None:
+async def test_an_ineligible_leader_is_not_elected() -> None:
     for version in API.versions:
         broker = led_by_another()
 

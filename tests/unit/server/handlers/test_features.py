@@ -2,10 +2,11 @@
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
-from barnabas.server.handlers.features import API
+from barnabas.server.handlers.cluster import APIS
 from support.decided import one_broker
 from support.log.managers import on_a_loop
 
+API = APIS[0]
 SAFE_DOWNGRADE = 2
 
 

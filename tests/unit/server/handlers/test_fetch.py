@@ -14,7 +14,7 @@ OUT_OF_RANGE = [-2, -1, 1, 2**31 - 1]
 
 @pytest.mark.parametrize("index", OUT_OF_RANGE)
 @on_a_loop
-async def test_a_follower_that_asks_for_a_partition_that_does_not_exist_is_refused(index: int) -> None:
+async def test_a_follower_fetch_of_a_missing_partition_is_rejected(index: int) -> None:
     broker = await one_topic()
     topic = FetchTopic(topic_id=topic_id("orders"), partitions=[FetchPartition(partition=index)])
     body = FetchRequest(
@@ -28,7 +28,7 @@ async def test_a_follower_that_asks_for_a_partition_that_does_not_exist_is_refus
 
 
 @on_a_loop
-async def test_a_session_continued_in_a_version_without_divergence_gets_a_supported_error() -> None:
+async def test_a_session_in_a_version_without_divergence_gets_a_supported_error() -> None:
     broker = await one_topic()
     broker.log("orders").append_as_leader(build_batch([(0, b"k", b"v", ())]), leader_epoch=0, now_ms=0)
     broker.settle()

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import OF_GROUP
 from barnabas.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.group_admin import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
 )
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.handlers.group_admin import APIS, CONSUMER_API, DELETE_API
-from barnabas.server.operations import OF_GROUP
 from barnabas.server.requests.api import Api
 from support.hosted import Hosted, image_of, partition_image
 from support.led_partitions import MemoryPartition
@@ -28,7 +28,7 @@ NO_OPERATIONS = -(2**31)
 def hosted(*groups: str) -> Hosted:
     """With these groups, empty."""
     made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2}))
-    coordinator = made.services.groups.coordinator
+    coordinator = made.services.groups
     coordinator.shards.lead(0, MemoryPartition())
     for group in groups:
         coordinator.shards.hosts[0].shard.classic.new(group)

@@ -7,7 +7,6 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.offsets.record import read_offset
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.coordinators.runtime.host import State
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestTopics,
 )
 from barnabas.records.decode import decode_batch
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.handlers.group_offsets import COMMIT_API, DELETE_API
 from barnabas.server.handlers.offset_fetch import API as FETCH_API
 from support.hosted import Hosted, image_of, partition_image, topic_id
@@ -39,7 +39,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 def hosted(log: MemoryPartition | None = None) -> Hosted:
     """One topic of two partitions."""
     made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * 2}))
-    made.services.groups.coordinator.shards.lead(0, log or MemoryPartition())
+    made.services.groups.shards.lead(0, log or MemoryPartition())
     return made
 
 
@@ -120,7 +120,7 @@ async def test_topics_can_be_given_by_id() -> None:
 
 @pytest.mark.parametrize("partition", [-1, 2])
 @on_a_loop
-async def test_a_commit_of_nothing_but_a_partition_that_does_not_exist_writes_nothing(partition: int) -> None:
+async def test_a_commit_of_a_missing_partition_writes_nothing(partition: int) -> None:
     log = MemoryPartition()
 
     answer = await tell(hosted(log), commit(HERE, orders=(partition,)), 9)
@@ -148,9 +148,9 @@ async def test_a_committed_offset_has_topic_name_and_id_whichever_was_given() ->
 @on_a_loop
 async def test_a_bug_in_a_commit_loses_the_shard() -> None:
     broker = hosted()
-    [host] = broker.services.groups.coordinator.shards.hosts.values()
+    [host] = broker.services.groups.shards.hosts.values()
     nonsense: Any = object()
-    host.shard.ground.groups[HERE] = nonsense
+    host.shard.context.groups[HERE] = nonsense
 
     with pytest.raises(AttributeError):
         await tell(broker, commit(HERE, orders=(0,)), 9)
@@ -249,7 +249,7 @@ async def test_many_partitions_with_one_unknown_are_processed_fast() -> None:
     # It took 8 s when each was looked for among all others.
     many = 4_000
     broker = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * many}))
-    broker.services.groups.coordinator.shards.lead(0, MemoryPartition())
+    broker.services.groups.shards.lead(0, MemoryPartition())
     asked = commit(HERE, orders=tuple(range(many + 1)))
 
     begun = time.process_time()

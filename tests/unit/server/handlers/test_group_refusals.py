@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
@@ -34,6 +33,7 @@ from barnabas.protocol.messages.group_offsets import (
     OffsetFetchRequestTopic,
 )
 from barnabas.protocol.schema.json import to_json
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.handlers.table import APIS
 from support.hosted import Hosted, image_of, partition_image, topic_id
 from support.led_partitions import MemoryPartition
@@ -88,7 +88,7 @@ def elsewhere(hosted: Hosted) -> None:
 def loading(hosted: Hosted) -> None:
     partition = MemoryPartition()
     partition.end_offset = 1
-    hosted.services.groups.coordinator.shards.lead(0, partition)
+    hosted.services.groups.shards.lead(0, partition)
 
 
 def stopping(hosted: Hosted) -> None:
@@ -154,7 +154,7 @@ def test_a_refused_join_has_no_protocol_where_it_may_have_none(version: int, exp
     )
 
 
-def test_the_error_of_a_fetch_is_the_partitions_where_the_group_has_no_place_for_it() -> None:
+def test_old_versions_report_a_group_error_per_partition() -> None:
     by_partition = ask(ApiKey.OFFSET_FETCH, 1, fetch(1), elsewhere)
     of_all = ask(ApiKey.OFFSET_FETCH, 7, fetch(7), elsewhere)
     of_group = ask(ApiKey.OFFSET_FETCH, 8, fetch(8), elsewhere)

@@ -37,7 +37,7 @@ def refused(code: int) -> InitProducerIdResponse:
 
 
 @on_a_loop
-async def test_every_producer_has_an_id_of_its_own_with_epoch_zero() -> None:
+async def test_every_producer_gets_its_own_id_with_epoch_zero() -> None:
     broker = await one_topic(controller=block(1000))
 
     answers = [await ask(broker, version) for version in (0, 3, 5)]

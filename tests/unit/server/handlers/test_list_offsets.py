@@ -84,7 +84,7 @@ async def test_an_empty_log_begins_and_ends_at_zero_in_the_leaders_epoch() -> No
 
 
 @on_a_loop
-async def test_first_and_last_offset_come_without_waiting_for_anything() -> None:
+async def test_first_and_last_offset_are_returned_without_waiting() -> None:
     executor = CountingExecutor()
     broker = await one_topic(executor=executor)
     put(broker.log("orders"), b"a", b"b")
@@ -146,7 +146,7 @@ async def test_a_special_time_needs_the_version_that_knows_it(timestamp: int, si
 
 
 @on_a_loop
-async def test_old_versions_are_told_no_epoch() -> None:
+async def test_old_versions_get_no_leader_epoch() -> None:
     broker = await filled()
 
     for version in range(1, 12):
@@ -232,7 +232,7 @@ async def test_only_the_leader_answers_and_a_debugger_may_ask_any_replica() -> N
 
 
 @on_a_loop
-async def test_a_partition_asked_for_twice_is_answered_once_and_refused() -> None:
+async def test_a_partition_requested_twice_is_rejected_once() -> None:
     broker = await filled()
 
     twice = await ask(broker, listing(("orders", 0, LATEST), ("orders", 0, EARLIEST), ("nobody", 1, LATEST)))
@@ -288,7 +288,7 @@ async def test_a_cold_log_is_read_in_the_executor_and_the_answer_is_the_same() -
 
 
 @on_a_loop
-async def test_a_partition_that_is_deleted_while_the_disk_is_waited_for_is_looked_for_elsewhere() -> None:
+async def test_a_partition_deleted_during_a_disk_read_has_no_leader_here() -> None:
     executor = PausedExecutor()
     executor.gate.set()
     broker = await one_topic(executor=executor)

@@ -61,7 +61,7 @@ async def test_null_lists_all_logs_in_their_directories_with_their_sizes(version
 
 
 @on_a_loop
-async def test_only_what_is_asked_for_is_listed_and_directories_always_are() -> None:
+async def test_only_requested_partitions_but_all_directories_are_listed() -> None:
     broker = await two_topics()
 
     assert listed((await ask(broker)).results) == {A: set(), B: set()}

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.protocol.error_codes import ErrorCode
+from barnabas.protocol.messages.acls import OF_TOPIC
 from barnabas.protocol.messages.brokers import UnregisterBrokerRequest
 from barnabas.protocol.messages.cluster import (
     MetadataRequest,
@@ -16,7 +17,6 @@ from barnabas.protocol.messages.cluster import (
     MetadataResponseTopic,
 )
 from barnabas.server.handlers.metadata import API
-from barnabas.server.operations import OF_TOPIC
 from barnabas.server.requests.slices import AT_ONCE
 from support.decided import CLUSTER_ID, Decided, directory_of, one_broker
 
@@ -57,7 +57,7 @@ def all_topics(version: int) -> MetadataRequest:
 # Brokers
 
 
-def test_brokers_are_told_with_the_addresses_of_the_listener_that_the_client_came_through() -> None:
+def test_brokers_have_the_addresses_of_the_clients_listener() -> None:
     broker = Decided(listener="INSIDE")
     broker.register(1, {"INSIDE": ("10.0.0.1", 9192), "PLAINTEXT": ("one.example", 9092)}, rack="a")
     broker.register(2, {"PLAINTEXT": ("two.example", 9092)})
@@ -130,7 +130,7 @@ def test_an_invalid_topic_name_has_its_own_error(name: str) -> None:
     assert errors(answer) == [(name, ErrorCode.INVALID_TOPIC_EXCEPTION)]
 
 
-def test_internal_topics_are_marked_also_when_nobody_made_them() -> None:
+def test_internal_topics_are_marked_before_they_exist() -> None:
     broker = one_broker()
     broker.create("__consumer_offsets")
 
@@ -324,7 +324,7 @@ def test_a_leader_without_the_listener_of_the_client_cannot_be_reached(version: 
 
 
 @pytest.mark.parametrize("version", [0, 1, 5, 6, 13])
-def test_a_topic_whose_broker_is_gone_has_no_leader(version: int) -> None:
+def test_a_topic_of_a_fenced_broker_has_no_leader(version: int) -> None:
     broker = one_broker()
     broker.create("orders")
 

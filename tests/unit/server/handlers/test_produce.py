@@ -2,8 +2,7 @@
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.records.builder import build_batch
-from barnabas.records.crc import crc32c_of
-from barnabas.records.header import ATTRIBUTES_AT, CRC_AT, Codec
+from barnabas.records.header import ATTRIBUTES_AT, CRC_AT, Codec, crc32c_of
 from barnabas.server.handlers.produce import API, RECORD_ERRORS_MAX
 from support.hosted import Hosted, one_topic
 from support.log.managers import on_a_loop

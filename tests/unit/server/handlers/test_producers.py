@@ -21,14 +21,14 @@ async def ask(broker: Hosted, *partitions: tuple[str, int]) -> list[PartitionRes
 
 
 @on_a_loop
-async def test_nobody_has_written_to_an_empty_partition() -> None:
+async def test_an_empty_partition_has_no_producers() -> None:
     broker = await one_topic()
 
     assert await ask(broker, ("orders", 0)) == [PartitionResponse(active_producers=[])]
 
 
 @on_a_loop
-async def test_producers_come_with_their_last_sequence_and_their_open_transaction() -> None:
+async def test_producers_have_their_last_sequence_and_open_transaction() -> None:
     broker = await one_topic()
     log = broker.log("orders")
     send(log, 7, 0, b"a", b"b", epoch=3)
@@ -49,7 +49,7 @@ async def test_producers_come_with_their_last_sequence_and_their_open_transactio
 
 
 @on_a_loop
-async def test_any_replica_tells_of_its_producers() -> None:
+async def test_any_replica_describes_its_producers() -> None:
     broker = await hosted(image_of({"orders": [partition_image(leader=2, replicas=(1, 2))]}))
 
     assert [one.error_code for one in await ask(broker, ("orders", 0))] == [0]

@@ -81,7 +81,7 @@ def test_all_fields_of_a_partition_are_filled() -> None:
     assert (part.eligible_leader_replicas, part.last_known_elr, part.offline_replicas) == ([2], [], [2])
 
 
-def test_a_leader_without_the_listener_of_the_client_is_not_told() -> None:
+def test_a_leader_without_the_clients_listener_is_omitted() -> None:
     broker = Decided(listener="INSIDE")
     broker.register(1)
     broker.create("orders")
@@ -148,7 +148,7 @@ def test_a_cursor_behind_the_last_partition_lists_the_topic_without_any() -> Non
     assert page(pages(), asked("a", "b", at=("a", 3))) == ([("a", 0, []), B], None)
 
 
-def test_among_all_topics_a_cursor_may_name_one_that_is_gone() -> None:
+def test_a_cursor_over_all_topics_may_name_a_deleted_topic() -> None:
     broker = pages()
 
     assert page(broker, asked(at=("aa", 1))) == ([B], None)
@@ -156,7 +156,7 @@ def test_among_all_topics_a_cursor_may_name_one_that_is_gone() -> None:
 
 
 @pytest.mark.parametrize("at", [("a", -1), ("ab", 0), ("z", 0), ("", 0)])
-def test_a_cursor_that_is_not_among_the_topics_asked_for_is_refused(at: tuple[str, int]) -> None:
+def test_a_cursor_outside_the_requested_topics_is_rejected(at: tuple[str, int]) -> None:
     assert page(pages(), asked("a", "b", at=at)) == (
         [("a", ErrorCode.INVALID_REQUEST, []), ("b", ErrorCode.INVALID_REQUEST, [])],
         None,

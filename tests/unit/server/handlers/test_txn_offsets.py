@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinators.decision.outcome import EndMarker
-from barnabas.coordinators.runtime.group_coordinator import OFFSETS_TOPIC
-from barnabas.coordinators.runtime.reply import Reply
+from barnabas.coordinators.decision.outcome import EndMarker, Reply
+from barnabas.coordinators.runtime.host import ShardHost
+from barnabas.coordinators.txn.adding import decide_add_offsets
+from barnabas.coordinators.txn.initializing import decide_init
+from barnabas.coordinators.txn.shard import TxnShard
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -18,6 +20,7 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from barnabas.server.coordination.groups import OFFSETS_TOPIC
 from barnabas.server.coordination.transactions import TRANSACTION_TOPIC
 from barnabas.server.handlers.txn_offsets import API
 from support.hosted import Hosted, hosted, image_of, partition_image
@@ -40,7 +43,7 @@ def trusting(log: MemoryPartition) -> Hosted:
     made = Hosted(image_of({OFFSETS_TOPIC: [partition_image()] * 2, "orders": [partition_image()] * 2}))
     settings = made.services.settings
     settings.now = replace(settings.now, transaction_partition_verification_enable=False)
-    made.services.groups.coordinator.shards.lead(0, log)
+    made.services.groups.shards.lead(0, log)
     return made
 
 
@@ -127,14 +130,21 @@ class Overtaken:
         services.groups.start(services.image)
         self._log = MemoryPartition()
         services.transactions.shards.lead(0, self._log)
-        self._host = services.transactions.host_of("t")
-        shard = self._host.shard
+        host = services.transactions.host_of("t")
+        assert isinstance(host, ShardHost)
+        self._host: ShardHost[TxnShard] = host
         begin = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
-        self._host.do(lambda now: shard.init(begin, 5, PRODUCER, Reply(lambda code: code), now))
+        self._host.ask(
+            lambda shard, to, now: decide_init(shard.table, begin, 5, PRODUCER, to, now),
+            Reply(lambda code: code),
+        )
         add = AddOffsetsToTxnRequest(
             transactional_id="t", producer_id=PRODUCER, producer_epoch=EPOCH, group_id="g"
         )
-        self._host.do(lambda now: shard.add_offsets(add, 3, OFFSETS_0, Reply(lambda code: code), now))
+        self._host.ask(
+            lambda shard, to, now: decide_add_offsets(shard.table, add, 3, OFFSETS_0, to, now),
+            Reply(lambda code: code),
+        )
 
     def hold_answers(self) -> None:
         """Something is not committed yet, and answers come in their order."""
@@ -148,7 +158,7 @@ class Overtaken:
         """Of an old client: the marker has the epoch of its records."""
         told: list[ErrorCode] = []
         marker = EndMarker(PRODUCER, EPOCH, False, 0, 1)
-        self.broker.services.transactions.appends.append(OFFSETS_0, marker, told.append)
+        self.broker.services.transactions.marker_appender.append(OFFSETS_0, marker, told.append)
         assert told == [ErrorCode.NONE]
 
 

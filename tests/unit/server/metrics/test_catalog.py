@@ -32,7 +32,7 @@ async def busy() -> Sources:
     )
     broker = await hosted(image)
     broker.services.groups.start(image)
-    broker.services.groups.host_of("readers").shard.classic.new("readers")
+    broker.services.groups.shards.host_of("readers").shard.classic.new("readers")
     log = broker.log("orders", 1)
     put(log, b"a", b"b", b"c")
     send(log, 7, 0, txn=True)

@@ -5,7 +5,7 @@ import asyncio
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from barnabas.server.broker import Broker
-from barnabas.server.metrics.observing import metrics_server
+from barnabas.server.metrics.http_server import metrics_server
 from barnabas.sim.world import World, run_sim
 from support.brokers import DATA, broker_settings, connected, make_broker
 from support.observed import PROCESS

@@ -58,7 +58,7 @@ def rows() -> Iterator[str]:
         yield f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |"
 
 
-def test_the_page_is_the_one_that_the_table_makes() -> None:
+def test_the_page_matches_the_metrics_table() -> None:
     assert PAGE.read_text() == page(), "write it again: see above"
 
 

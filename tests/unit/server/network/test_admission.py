@@ -74,7 +74,7 @@ def test_descriptors_are_shared_by_all_listeners() -> None:
     assert clients.enter("b") is None
 
 
-def test_a_listener_has_a_limit_of_its_own() -> None:
+def test_a_listener_has_its_own_limit() -> None:
     admitted = Admitted()
     one = Admission(limits(listener_max=1), admitted)
     other = Admission(limits(), admitted)

@@ -18,19 +18,23 @@ from barnabas.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsRe
 from barnabas.protocol.messages.offsets import ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
 from barnabas.server.metrics.request_stats import RequestStats
 from barnabas.server.network.admission import Admitted, ConnectionLimits
-from barnabas.server.network.connection import (
-    PIPELINED_MAX,
-    SMALL_READS_MAX,
-    WAITING_BYTES_MAX,
-)
-from barnabas.server.network.listener import Listener
+from barnabas.server.network.backlog import BEGUN_AT_ONCE_MAX
+from barnabas.server.network.connection import PIPELINED_MAX, WAITING_BYTES_MAX
+from barnabas.server.network.large_frames import SMALL_READS_MAX
+from barnabas.server.network.listener import ClientProtocol, LargeFrameProtocol, Listener
 from barnabas.server.network.pool import ConnectionPool
 from barnabas.server.network.response_bytes import ResponseBytes
-from barnabas.server.network.turn import BEGUN_AT_ONCE_MAX
-from barnabas.server.network.wire import RoomyWire, Wire
-from barnabas.server.requests.api import CLOSE, NO_ANSWER, Answer, Api, Context, Handle, Refuse
-from barnabas.server.requests.dispatch import Dispatcher
-from barnabas.server.requests.later import Later
+from barnabas.server.requests.api import (
+    CLOSE,
+    NO_ANSWER,
+    Answer,
+    Api,
+    Context,
+    Dispatcher,
+    Handle,
+    Later,
+    Refuse,
+)
 from barnabas.server.settings.endpoints import Endpoint
 from barnabas.sim.world import World, expecting_faults, run_sim
 from support.wire.frames import RawClient
@@ -692,16 +696,16 @@ def test_large_requests_use_their_own_buffer_and_small_ones_bytes(
             for _ in range(count):
                 number = client.send(ListOffsetsRequest(replica_id=-1, topics=rows), 1, key=SECOND)
                 assert (await client.answer())[0] == number
-            return type(connection._transport.get_protocol())
+            return type(connection.transport.get_protocol())
 
         large = [f"{number:030000}" for number in range(20)]
-        assert await asked(1, ["small"]) is Wire
-        assert await asked(1, large) is RoomyWire
-        assert await asked(SMALL_READS_MAX // 2, ["between"]) is RoomyWire
-        assert await asked(2, large) is RoomyWire
-        assert await asked(SMALL_READS_MAX // 2 + 5, ["between"]) is RoomyWire
-        assert await asked(SMALL_READS_MAX, ["small"]) is Wire
-        assert await asked(1, large) is RoomyWire
+        assert await asked(1, ["small"]) is ClientProtocol
+        assert await asked(1, large) is LargeFrameProtocol
+        assert await asked(SMALL_READS_MAX // 2, ["between"]) is LargeFrameProtocol
+        assert await asked(2, large) is LargeFrameProtocol
+        assert await asked(SMALL_READS_MAX // 2 + 5, ["between"]) is LargeFrameProtocol
+        assert await asked(SMALL_READS_MAX, ["small"]) is ClientProtocol
+        assert await asked(1, large) is LargeFrameProtocol
 
         half, all_ = SMALL_READS_MAX // 2, SMALL_READS_MAX
         between, again, after = ["between"] * half, ["between"] * (half + 5), ["small"] * all_

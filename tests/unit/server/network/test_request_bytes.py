@@ -42,7 +42,7 @@ class Client:
 
     # What RequestBytes asks of a connection
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         self.reads = True
 
     def is_too_slow(self) -> bool:
@@ -53,7 +53,9 @@ class Client:
 
     def evict(self, why: str) -> None:
         self.evicted = why
-        self.held.release(self.waiting)
+        self.held.waiting -= self.waiting
+        if self.held.is_short:
+            self.held.released()
         self.complete()
 
 
@@ -156,7 +158,8 @@ def test_the_largest_of_the_requests_that_wait_too_long_are_dropped() -> None:
         held.watch(clients)
         for number, client in enumerate(clients):
             client.waiting = (1 + number) * LIMIT // 20
-            held.hold(client.waiting)
+            held.waiting += client.waiting
+        held.limit_reached()
         assert held.is_full
         await asyncio.sleep(2)
 

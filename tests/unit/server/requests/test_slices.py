@@ -167,7 +167,7 @@ def test_items_that_may_be_duplicates_stay_together() -> None:
     assert all(some.count(name) == 2 for some in found for name in some)
 
 
-def test_a_slice_of_a_produce_keeps_what_belongs_to_the_whole() -> None:
+def test_a_slice_of_a_produce_keeps_the_fields_of_the_whole() -> None:
     topic = TopicProduceData(
         name="t", partition_data=[PartitionProduceData(index=index, records=b"x") for index in range(50)]
     )

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.base.setting_support import Support
-from barnabas.base.settings import InvalidSetting, format_value
+from barnabas.base.settings import InvalidSetting, Support, format_value
 from barnabas.server.settings.broker_settings import TOPIC_FALLBACKS, BrokerSettings
 from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP, find
 from barnabas.server.settings.declare import Change
@@ -83,7 +82,7 @@ def test_every_supported_setting_is_read_somewhere() -> None:
     assert unread == set()
 
 
-def test_topic_defaults_are_declared_with_the_type_and_default_of_the_topic_setting() -> None:
+def test_topic_defaults_have_the_type_and_default_of_the_topic_setting() -> None:
     for setting in TOPIC.values():
         for synonym in setting.synonyms:
             assert BROKER[synonym.name].type is synonym.type, synonym.name

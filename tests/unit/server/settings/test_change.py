@@ -47,7 +47,7 @@ def test_dynamic_settings_can_be_set_for_one_broker_and_for_all(broker: str, nam
         ),
     ],
 )
-def test_what_cannot_be_changed_is_refused_with_the_reason(
+def test_a_read_only_setting_is_rejected_with_the_reason(
     broker: str, name: str, value: str, words: str
 ) -> None:
     with pytest.raises(InvalidSetting) as refused:

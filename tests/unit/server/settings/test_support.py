@@ -9,8 +9,7 @@ from dataclasses import fields
 
 import pytest
 
-from barnabas.base.setting_support import Support
-from barnabas.base.settings import InvalidSetting, Setting
+from barnabas.base.settings import InvalidSetting, Setting, Support
 from barnabas.server.settings.broker_settings import BrokerSettings
 from barnabas.server.settings.catalog import BROKER, CLIENT_METRICS, GROUP
 from barnabas.storage.topic_settings import SETTINGS as TOPIC
@@ -50,7 +49,7 @@ def typed_fields(settings: BrokerSettings) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", with_support(BROKER, Support.WORKS))
-def test_a_setting_that_works_changes_what_the_broker_reads(name: str) -> None:
+def test_a_supported_setting_changes_the_value_that_the_broker_reads(name: str) -> None:
     found = accepted(name)
 
     assert bool(found) == (name not in ONLY_THE_DEFAULT)

@@ -53,7 +53,7 @@ FOO = "PLAINTEXT://localhost:9092,FOO://localhost:9094,CONTROLLER://localhost:90
         {"group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform"},
     ],
 )
-def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
+def test_settings_that_kafka_accepts_are_accepted(changes: dict[str, str | None]) -> None:
     BrokerSettings.parse(combined(changes))
 
 
@@ -258,7 +258,7 @@ def test_what_kafka_accepts_is_accepted(changes: dict[str, str | None]) -> None:
         ),
     ],
 )
-def test_what_kafka_refuses_is_refused_with_the_reason(
+def test_settings_that_kafka_rejects_are_rejected_with_the_reason(
     changes: dict[str, str | None], name: str, words: str
 ) -> None:
     with pytest.raises(InvalidSetting) as refused:

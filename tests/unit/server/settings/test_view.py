@@ -89,7 +89,7 @@ def test_a_topic_shows_its_own_value_before_those_of_brokers() -> None:
     )
 
 
-def test_a_topic_inherits_what_is_set_for_brokers() -> None:
+def test_a_topic_inherits_broker_settings() -> None:
     found = row(view(for_all={"log.cleanup.policy": "compact"}).topic({}), "cleanup.policy")
 
     assert (found.value, found.source) == ("compact", OF_ALL)
@@ -168,7 +168,7 @@ def test_a_groups_own_setting_precedes_the_brokers() -> None:
     assert alone.synonyms == (Given("share.auto.offset.reset", "latest", DEFAULT),)
 
 
-def test_a_subscription_shows_what_it_sets() -> None:
+def test_a_subscription_shows_its_own_settings() -> None:
     shown = view().client_metrics({"interval.ms": "100"})
 
     assert row(shown, "interval.ms").value == "100"

@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from barnabas.spark.options.checkpoint import name_of_checkpoint
+from barnabas.spark.options.sink import name_of_checkpoint
 
 
 def name(location: str) -> str:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.sink import Guarantee, Scope, SinkOptions, sink_options
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.values import BadOption, Values
 
 BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
 EXACT = {"deliveryGuarantee": "exactly-once"}
@@ -89,7 +88,7 @@ def test_the_nearest_option_is_named(name: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["true", "FALSE"])
-def test_headers_may_be_asked_for_as_sparks_own_sink_documents(text: str) -> None:
+def test_include_headers_is_accepted_as_in_sparks_own_sink(text: str) -> None:
     """They are written with either value, as there."""
     assert options(includeHeaders=text) == options()
 

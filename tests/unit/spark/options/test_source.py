@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.spark.options.errors import BadOption
 from barnabas.spark.options.positions import AtOffsets, AtTime, AtTimes, Place, moves, option_of
 from barnabas.spark.options.source import (
     Assigned,
@@ -15,7 +14,7 @@ from barnabas.spark.options.source import (
     batch_options,
     stream_options,
 )
-from barnabas.spark.options.values import Values
+from barnabas.spark.options.values import BadOption, Values
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 Read = Callable[[Values], SourceOptions]
@@ -276,7 +275,7 @@ def test_an_invalid_limit_is_rejected(given: dict[str, str]) -> None:
 
 
 @BOTH
-def test_a_task_may_be_told_how_many_fetches_it_has_under_way(read: Read) -> None:
+def test_fetches_in_flight_limits_the_fetches_of_a_task(read: Read) -> None:
     assert read(values(fetchesInFlight="4")).fetches == 4
 
 

@@ -17,7 +17,7 @@ def test_a_new_partition_is_read_from_its_beginning() -> None:
     assert resume({A: 5}, {A: 0, B: 0}, {A: 9, B: 4}) == ({A: 5, B: 0}, [])
 
 
-def test_a_new_partition_whose_beginning_was_deleted_is_data_loss() -> None:
+def test_deleted_records_of_a_new_partition_are_data_loss() -> None:
     start, [loss] = resume({}, {A: 3}, {A: 9})
 
     assert start == {A: 3}

@@ -40,7 +40,7 @@ def test_a_truncated_partition_ends_at_its_end() -> None:
     ),
     st.integers(1, 1 << 32),
 )
-def test_every_partition_with_a_backlog_gets_something_and_together_they_get_about_the_limit(
+def test_a_limit_is_shared_among_all_partitions_with_a_backlog(
     spans: dict[int, tuple[int, int]], most: int
 ) -> None:
     start = {TopicPartition("t", p): at for p, (at, _) in spans.items()}

@@ -28,7 +28,7 @@ def test_a_partly_committed_batch_is_completed_by_the_same_number_of_tasks(run: 
     check(BEGUN, mark(run))
 
 
-def test_what_an_earlier_release_has_committed_is_completed() -> None:
+def test_a_batch_partly_committed_by_an_earlier_release_is_completed() -> None:
     check(Record(BATCH, 3, (UNKNOWN_RUN,), "out"), mark(UNKNOWN_RUN))
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from barnabas.spark.options.errors import BadOption
+from barnabas.spark.options.values import BadOption
 from barnabas.spark.sink.rows import BadRow, by_topic, check_schema
 
 

@@ -113,7 +113,7 @@ def test_control_batches_that_are_no_markers_stay() -> None:
     assert not feed(Transactions([], 0), leader_change)
 
 
-def test_a_transaction_that_lost_its_data_ends_with_its_marker_all_the_same() -> None:
+def test_a_transaction_without_data_still_ends_with_its_marker() -> None:
     transactions = Transactions([aborted(7, 10, 14)], 0)
 
     feed(transactions, marker(ABORT, base_offset=14, producer_id=7))
@@ -121,7 +121,7 @@ def test_a_transaction_that_lost_its_data_ends_with_its_marker_all_the_same() ->
     assert not feed(transactions, data(15, 7))
 
 
-def test_a_transaction_whose_marker_is_not_read_is_over() -> None:
+def test_a_transaction_without_a_read_marker_has_ended() -> None:
     over, goes_on = aborted(7, 10, 14), aborted(8, 10, 15)
     transactions = Transactions([over, goes_on], 15)
 
@@ -139,7 +139,7 @@ def test_a_producer_may_abort_again_and_again() -> None:
     assert feed(transactions, data(20, 7))
 
 
-def test_the_marker_of_a_transaction_that_was_open_where_the_log_begins_stays() -> None:
+def test_the_marker_of_a_transaction_open_at_the_log_start_stays() -> None:
     # Its data was deleted with earlier segments. The snapshot has it open, and only the marker ends it.
     transactions = Transactions([], 0, open_before={7})
 

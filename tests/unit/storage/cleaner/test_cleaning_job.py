@@ -137,7 +137,7 @@ def test_nothing_is_left_for_the_end_of_a_piece(monkeypatch: pytest.MonkeyPatch)
     assert [header.base_offset for header in read_headers(disk)] == [0, 4]
 
 
-def test_what_is_missing_at_the_end_of_a_segment_is_clean_too() -> None:
+def test_offsets_missing_at_the_end_of_a_segment_are_clean() -> None:
     disk = new_disk()
     write_segment(disk, 0, [simple_batch(0, (b"a", b"0"))])
     write_segment(disk, 5, [simple_batch(5, (b"b", b"5"))])
@@ -145,7 +145,7 @@ def test_what_is_missing_at_the_end_of_a_segment_is_clean_too() -> None:
     assert clean_and_swap(disk, Setup(upper_bound=9)).next_dirty_offset == 9
 
 
-def test_clean_segments_lose_what_the_dirty_ones_overwrite() -> None:
+def test_clean_segments_lose_keys_overwritten_in_dirty_ones() -> None:
     disk = three_segments()
     clean_and_swap(disk, Setup(upper_bound=4, group_bytes=1))
 
@@ -154,7 +154,7 @@ def test_clean_segments_lose_what_the_dirty_ones_overwrite() -> None:
     assert pairs(disk) == [(2, b"a", b"2"), (3, b"c", b"3"), (4, b"b", b"4"), (5, b"d", b"5")]
 
 
-def test_a_full_map_cleans_as_far_as_it_knows() -> None:
+def test_a_full_key_map_cleans_up_to_its_last_offset() -> None:
     disk = three_segments()
     setup = Setup(upper_bound=6, map_bytes=4 * SLOT_SIZE)
 

@@ -36,7 +36,7 @@ def test_offsets_of_a_group_fit_into_an_index() -> None:
     assert grouped(source(0), source(5), upper_bound=far + 1) == [[0], [5]]
 
 
-def test_empty_segments_are_taken_along_whatever_their_offsets() -> None:
+def test_empty_segments_are_grouped_whatever_their_offsets() -> None:
     far = 3 * OFFSETS_MAX
     assert grouped(source(0), source(far, size=0), upper_bound=2 * far) == [[0, far]]
 

@@ -46,14 +46,14 @@ def test_everything_but_the_active_segment_is_dirty_at_first() -> None:
     assert found.checkpoint_reset is None
 
 
-def test_what_was_compacted_is_clean() -> None:
+def test_compacted_segments_are_clean() -> None:
     found = weigh(log(*FOUR, checkpoint=20), NOW_MS)
 
     assert bounds(found) == (20, 30)
     assert (found.clean_bytes, found.dirty_bytes) == (200, 100)
 
 
-def test_undecided_transactions_bound_what_is_compacted() -> None:
+def test_open_transactions_bound_the_compacted_range() -> None:
     assert bounds(weigh(log(*FOUR, last_stable_offset=20), NOW_MS)) == (0, 20)
     # A segment is compacted as a whole or not at all.
     assert bounds(weigh(log(*FOUR, last_stable_offset=25), NOW_MS)) == (0, 20)
@@ -92,7 +92,7 @@ def test_the_ratio_must_be_above_the_least() -> None:
     assert weigh(lower, NOW_MS).is_worth_it
 
 
-def test_what_has_waited_too_long_is_worth_it_whatever_the_ratio() -> None:
+def test_an_overdue_log_is_compacted_whatever_its_dirty_ratio() -> None:
     segments = [segment(at, first=NOW_MS - 100) for at in (0, 10, 20, 30)]
     waiting = log(*segments, checkpoint=20, min_cleanable_dirty_ratio="1", max_compaction_lag_ms="60")
 
@@ -102,13 +102,13 @@ def test_what_has_waited_too_long_is_worth_it_whatever_the_ratio() -> None:
     assert weigh(waiting, NOW_MS - 40).overdue_ms == 0
 
 
-def test_only_dirty_segments_that_are_closed_and_have_a_time_can_be_overdue() -> None:
+def test_only_closed_dirty_segments_with_a_timestamp_can_be_overdue() -> None:
     segments = (segment(0, first=1), segment(10, first=0), segment(20, first=-1), segment(30, first=1))
     waiting = log(*segments, checkpoint=10, max_compaction_lag_ms="60")
     assert weigh(waiting, NOW_MS).overdue_ms == 0
 
 
-def test_what_is_overdue_but_bounded_is_not_worth_it() -> None:
+def test_an_overdue_log_without_compactable_segments_is_skipped() -> None:
     segments = [segment(at, first=1) for at in (0, 10, 20)]
     open_transaction = log(*segments, last_stable_offset=0, max_compaction_lag_ms="60")
 

@@ -3,13 +3,12 @@ from random import Random
 
 import pytest
 
-from barnabas.records.builder import NewRecord, build_batch
+from barnabas.records.builder import NewRecord, build_batch, seal
 from barnabas.records.control import ControlType
 from barnabas.records.decode import decode_batch
 from barnabas.records.errors import CorruptBatch, UnknownCodec
 from barnabas.records.header import BatchHeader, Codec, TimestampType, batch_headers, read_header
 from barnabas.records.rebuild import empty_batch, rebuild_batch
-from barnabas.records.seal import seal
 from barnabas.records.validate import check_batch
 from barnabas.sim.disk import SimDisk
 from barnabas.storage.cleaner.key_map import KeyMap
@@ -114,7 +113,7 @@ def test_records_that_stay_are_as_they_were(codec: Codec) -> None:
     assert header.max_timestamp == 1000 + 7 * 7
 
 
-def test_the_largest_timestamp_is_that_of_what_is_left() -> None:
+def test_the_largest_timestamp_is_that_of_the_remaining_records() -> None:
     times = (50, 90, 70)
     data = build_batch([(time, b"%d" % time, b"v", ()) for time in times])
 
@@ -181,7 +180,7 @@ def test_a_horizon_is_not_moved() -> None:
     assert left_of(again, {}, now_ms=NOW_MS + 20) == again
 
 
-def test_tombstones_go_when_their_horizon_has_come() -> None:
+def test_tombstones_are_removed_after_their_delete_horizon() -> None:
     once = left_of(simple_batch(0, (b"a", b"1"), (b"b", None)), {})
 
     assert left_of(once, {}, now_ms=HORIZON_MS - 1) == once
@@ -241,7 +240,7 @@ def test_a_marker_without_data_is_removed_after_its_delete_horizon() -> None:
     assert left_of(once, {}, now_ms=HORIZON_MS) == b""
 
 
-def test_a_marker_whose_horizon_has_come_stays_while_there_is_data() -> None:
+def test_a_marker_past_its_delete_horizon_stays_while_its_data_does() -> None:
     end = left_of(marker(COMMIT, base_offset=1, producer_id=7), {})
     data = transactional(0, (b"a", b"1")) + end
 

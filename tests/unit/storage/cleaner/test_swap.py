@@ -8,11 +8,20 @@ from barnabas.records.decode import decode_batch
 from barnabas.records.header import batch_headers
 from barnabas.sim.disk import PowerLoss, SimDisk
 from barnabas.storage.cleaner.job import Cleaning
-from barnabas.storage.cleaner.swap import finish_swaps, publish, retire, settle, swap_in
+from barnabas.storage.cleaner.swap import finish_swaps, publish, retire, settle
 from barnabas.storage.errors import CorruptLog
 from barnabas.storage.names import CLEANED, DELETED, LOG, SEGMENT_FILES, SWAP, file_name
 from barnabas.storage.segment.txn_index import AbortedTxn
-from support.log.compaction import DIRECTORY, Setup, bases, marker, new_disk, simple_batch, write_segment
+from support.log.compaction import (
+    DIRECTORY,
+    Setup,
+    bases,
+    marker,
+    new_disk,
+    simple_batch,
+    swap_in,
+    write_segment,
+)
 
 pytestmark = pytest.mark.kernel
 
@@ -51,7 +60,7 @@ def run(disk: SimDisk) -> None:
     cleaning = cleaning_of(disk)
     for number in range(2):
         group = cleaning.clean_group(number)
-        swap_in(disk, DIRECTORY, group.base_offset, group.replaces)
+        swap_in(disk, group)
 
 
 def contents(disk: SimDisk) -> dict[str, bytes]:
@@ -66,7 +75,7 @@ def states() -> list[dict[str, bytes]]:
     cleaning = cleaning_of(disk)
     for number in range(2):
         group = cleaning.clean_group(number)
-        swap_in(disk, DIRECTORY, group.base_offset, group.replaces)
+        swap_in(disk, group)
         found.append(contents(disk))
     return found
 
@@ -75,7 +84,7 @@ def test_old_segments_are_replaced_by_the_new_one() -> None:
     disk = make_log()
     group = cleaning_of(disk).clean_group(0)
 
-    left = swap_in(disk, DIRECTORY, group.base_offset, group.replaces)
+    left = swap_in(disk, group)
 
     assert bases(disk) == [0, 4, 6, 8]
     assert all(name.endswith(DELETED) for name in left)
@@ -96,7 +105,7 @@ def test_a_swap_that_is_done_leaves_nothing_to_finish_but_old_files() -> None:
     assert not [name for name in disk.tree() if name.endswith(DELETED)]
 
 
-def test_what_is_not_published_is_undone() -> None:
+def test_an_unpublished_swap_is_undone() -> None:
     disk = make_log()
     cleaning_of(disk).clean_group(0)
 
@@ -106,7 +115,7 @@ def test_what_is_not_published_is_undone() -> None:
     assert said[0] == f"{path(0, '.index')}{CLEANED}: removed, compaction was interrupted"
 
 
-def test_what_is_published_is_finished() -> None:
+def test_a_published_swap_is_finished() -> None:
     disk = make_log()
     cleaning_of(disk).clean_group(0)
     publish(disk, DIRECTORY, 0)
@@ -130,7 +139,7 @@ def test_indexes_that_are_left_over_get_their_names() -> None:
     assert contents(disk) == states()[1]
 
 
-def test_a_published_group_before_one_that_is_not_is_finished() -> None:
+def test_a_published_swap_before_an_unpublished_one_is_finished() -> None:
     disk = make_log()
     cleaning = cleaning_of(disk)
     cleaning.clean_group(0)
@@ -254,7 +263,7 @@ def finishing_operations(disk: SimDisk) -> int:
     return other.operations
 
 
-def test_what_is_compared_really_differs() -> None:
+def test_the_compared_states_differ() -> None:
     """There is one more state than groups, and all have the same last values."""
     assert len({repr(sorted(state.items())) for state in states()}) == len(states()) == 3
     for state in states():

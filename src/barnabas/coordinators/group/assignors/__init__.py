@@ -5,7 +5,7 @@ assignment. Reconciliation and the choice of a group's assignor are elsewhere. m
 by which a group detects that its topics have changed.
 """
 
-from barnabas.coordinators.group.assignors.by_name import ASSIGNORS, assign
+from barnabas.coordinators.group.assignors.assignor import ASSIGNORS, assign
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
 
 __all__ = ["ASSIGNORS", "Assignment", "MemberSpec", "TopicSpec", "assign"]

@@ -13,6 +13,7 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec, in_order_of_ids
 
 _NONE: Final[frozenset[int]] = frozenset()
+_NOTHING: Final[Assignment] = {}
 _Partition: TypeAlias = tuple[Uuid, int]
 
 
@@ -154,3 +155,25 @@ def give(free: list[_Partition], wanting: list[tuple[str, int]], assigned: dict[
             more[topic] = more.get(topic, _NONE).union(numbers)
         assigned[member_id] = more
     assert start == len(free), f"{len(free)} partitions for {start} places"
+
+
+# Comparison of the targets before and after an assignment
+
+
+def owned_by(members: Iterable[str], targets: dict[str, Assignment]) -> dict[str, Assignment]:
+    """The target of each member, in the order of the members."""
+    owned: dict[str, Assignment] = {}
+    for member_id in members:
+        owned[member_id] = targets.get(member_id, _NOTHING)
+    return owned
+
+
+def changed_members(targets: dict[str, Assignment], before: dict[str, Assignment]) -> list[str]:
+    """The members whose target changes. A member without a previous target always counts as changed."""
+    changed: list[str] = []
+    for member_id, target in targets.items():
+        had = before.get(member_id)
+        # Compared by identity first, because most members keep their object.
+        if target is not had and target != had:
+            changed.append(member_id)
+    return changed

@@ -45,14 +45,14 @@ def topic_order(topic: Uuid) -> tuple[int, int]:
 def subscribers_by_topic(members: Iterable[MemberSpec]) -> dict[Uuid, list[int]]:
     """The subscribers of each topic, as ascending positions in `members`."""
     # Group members by subscription first, because most have the same one.
-    alike: dict[frozenset[Uuid], list[int]] = {}
+    by_subscription: dict[frozenset[Uuid], list[int]] = {}
     for position, member in enumerate(members):
-        alike.setdefault(member.topics, []).append(position)
+        by_subscription.setdefault(member.topics, []).append(position)
     found: dict[Uuid, list[int]] = {}
-    for topics, positions in alike.items():
+    for topics, positions in by_subscription.items():
         for topic in topics:
             found.setdefault(topic, []).extend(positions)
-    if len(alike) > 1:
+    if len(by_subscription) > 1:
         for positions in found.values():
             positions.sort()
     return found

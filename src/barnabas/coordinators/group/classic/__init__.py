@@ -1,6 +1,6 @@
 """Classic groups: a member computes the assignment, the coordinator drives the rebalances.
 
-groups.py is the entry point. In a rebalance all members join (joins.py), the coordinator opens a generation
-(rebalances.py), the leader sends the assignment and all members fetch it (syncs.py). group.py holds the state
-of a group, stored.py its record.
+In a rebalance all members join (joins.py), the coordinator opens a generation (rebalances.py), the leader
+sends the assignment and all members fetch it (groups.py). group.py and member.py hold the state and
+convert it to and from its record.
 """

@@ -1,14 +1,25 @@
-"""One member of a classic group."""
+"""One member of a classic group, its part of the group's record, and the subscriptions of all members."""
 
-from collections.abc import Set
-from typing import TypeAlias
+from collections.abc import Iterable, Set
+from typing import Final, TypeAlias
 
+from barnabas.base.errors import Malformed
 from barnabas.coordinators.decision.outcome import ReplyTo
+from barnabas.protocol.schema.codec import decode
+from barnabas.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.protocol.stored.offsets import GroupMetadataValue, MemberMetadata
 
 # Supported protocols in the order of preference: name and metadata. Names are unique.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
-NO_ASSIGNMENT = b""
+NO_ASSIGNMENT: Final = b""
+# The protocol type of consumers. The metadata of other types, such as Connect workers, is opaque.
+CONSUMER_TYPE: Final = "consumer"
+
+_NO_REBALANCE_TIMEOUT: Final = -1
+# Topics are the first field of a subscription in every version, so all metadata is decoded as version 0.
+_SUBSCRIPTION_VERSION: Final = 0
+_VERSION_BYTES: Final = 2
 
 
 class ClassicMember:
@@ -74,7 +85,23 @@ class ClassicMember:
 
     def vote(self, candidates: Set[str]) -> str:
         """Its most preferred protocol among the candidates."""
-        return next(name for name, _ in self.protocols if name in candidates)
+        for name, _ in self.protocols:
+            if name in candidates:
+                return name
+        raise AssertionError(f"member {self.id} supports none of {sorted(candidates)}")
+
+    def stored(self, protocol: str, assignment: bytes) -> MemberMetadata:
+        """The member's part of the group's record."""
+        return MemberMetadata(
+            member_id=self.id,
+            group_instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout=self.rebalance_timeout_ms,
+            session_timeout=self.session_timeout_ms,
+            subscription=self.metadata(protocol),
+            assignment=assignment,
+        )
 
     def successor(
         self, member_id: str, *, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
@@ -91,3 +118,59 @@ class ClassicMember:
             protocols=protocols,
             assignment=self.assignment,
         )
+
+
+def members_of(value: GroupMetadataValue) -> list[ClassicMember]:
+    """The members, with only the elected protocol, because the record has no others."""
+    return [
+        ClassicMember(
+            member_id=stored.member_id,
+            instance_id=stored.group_instance_id,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            # Records before version 1 have none, because clients had only a session timeout.
+            rebalance_timeout_ms=(
+                stored.session_timeout
+                if stored.rebalance_timeout == _NO_REBALANCE_TIMEOUT
+                else stored.rebalance_timeout
+            ),
+            session_timeout_ms=stored.session_timeout,
+            protocol_type=value.protocol_type,
+            protocols=((value.protocol or "", stored.subscription),),
+            assignment=stored.assignment,
+        )
+        for stored in value.members
+    ]
+
+
+class LazySubscriptions:
+    """The topics that the members of a generation subscribe to.
+
+    Decoded lazily, because most groups never need them.
+    """
+
+    __slots__ = ("_metadata", "_topics")
+
+    def __init__(self, metadata: Iterable[bytes]) -> None:
+        # A set, because members of one application mostly have equal metadata.
+        self._metadata: frozenset[bytes] | None = frozenset(metadata)
+        self._topics: frozenset[str] | None = None
+
+    @property
+    def topics(self) -> frozenset[str] | None:
+        """The subscribed topics; None if any metadata cannot be decoded."""
+        if self._metadata is not None:
+            self._topics = _topics_of(self._metadata)
+            self._metadata = None
+        return self._topics
+
+
+def _topics_of(metadata: Iterable[bytes]) -> frozenset[str] | None:
+    topics: set[str] = set()
+    for one in metadata:
+        try:
+            subscription, _ = decode(ConsumerProtocolSubscription, _SUBSCRIPTION_VERSION, one, _VERSION_BYTES)
+        except Malformed:
+            return None
+        topics.update(subscription.topics)
+    return frozenset(topics)

@@ -11,34 +11,30 @@ from typing import Final
 
 from barnabas.base.errors import Malformed
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.group.classic.answers import join_refused, sync_refused
-from barnabas.coordinators.group.classic.checks import check_join, check_sync
-from barnabas.coordinators.group.classic.leaves import leaving_members, left
-from barnabas.coordinators.group.consumer.assigning import Assigning
-from barnabas.coordinators.group.consumer.checks import check_room, known_instance
-from barnabas.coordinators.group.consumer.classic_checks import (
-    PROTOCOL_TYPE,
-    check_generation,
-    check_protocol,
-    check_protocols,
-    classic_member,
-    leaving_member,
+from barnabas.coordinators.group.classic.groups import check_sync, leaving_members, left
+from barnabas.coordinators.group.classic.joins import check_join
+from barnabas.coordinators.group.classic.member import CONSUMER_TYPE
+from barnabas.coordinators.group.classic.rebalances import join_refused, sync_refused
+from barnabas.coordinators.group.consumer.group import ConsumerGroup
+from barnabas.coordinators.group.consumer.member import (
+    NO_PARTITIONS,
+    ClassicMetadata,
+    ConsumerMember,
+    MemberState,
 )
-from barnabas.coordinators.group.consumer.embedded import (
+from barnabas.coordinators.group.consumer.member_update import JOIN, SESSION, SYNC, MemberUpdate
+from barnabas.coordinators.group.consumer.migration import (
+    Migration,
     owned_partitions,
     read_subscription,
     write_assignment,
 )
-from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.consumer.leaving import Leaving
-from barnabas.coordinators.group.consumer.member import NOTHING, ClassicSide, ConsumerMember, MemberState
-from barnabas.coordinators.group.consumer.migration import Migration
 from barnabas.coordinators.group.consumer.reconcile import Target
-from barnabas.coordinators.group.consumer.replacing import replacement_records, replacing
-from barnabas.coordinators.group.consumer.steps import JOIN, SESSION, SYNC, Steps
-from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.consumer.removal import MemberRemoval, replacement_records, with_new_id
+from barnabas.coordinators.group.consumer.subscriptions import TopicIndex
+from barnabas.coordinators.group.consumer.target import DeferredAssignments
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.classic_groups import (
     HeartbeatRequest,
@@ -46,6 +42,7 @@ from barnabas.protocol.messages.classic_groups import (
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
+    MemberIdentity,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -59,17 +56,17 @@ class ClassicMembers:
 
     def __init__(
         self,
-        ground: Ground,
-        topics: Topics,
-        assigning: Assigning,
+        context: ShardContext,
+        topics: TopicIndex,
+        assigning: DeferredAssignments,
         migration: Migration,
-        leaving: Leaving,
+        removal: MemberRemoval,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._topics = topics
         self._assigning = assigning
         self._migration = migration
-        self._leaving = leaving
+        self._removal = removal
 
     # Joining
 
@@ -77,13 +74,13 @@ class ClassicMembers:
         self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now
     ) -> Outcome:
         try:
-            check_join(request, self._ground.settings)
+            check_join(request, self._context.settings)
         except GroupError as error:
             return answered(to, join_refused(request.member_id, error.code))
-        member_id = request.member_id or self._ground.new_member_id()
+        member_id = request.member_id or self._context.new_member_id()
         try:
-            check_room(group, member_id, self._ground.settings.consumer_size_max)
-            check_protocols(group, request)
+            group.check_room(member_id, self._context.settings.consumer_size_max)
+            _check_protocols(group, request)
             if _must_come_back(request, caller.version):
                 return answered(to, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
             return self._join(group, request, member_id, caller, to, now)
@@ -101,36 +98,36 @@ class ClassicMembers:
     ) -> Outcome:
         before, replaced = _member(group, request, member_id)
         subscription = _subscription(request)
-        after = _told(before, request, subscription, caller)
-        steps = Steps(self._ground, self._topics, self._assigning, group, before, after)
-        steps.subscribe(now)
-        steps.count_epoch()
-        owned = owned_partitions(subscription, self._ground.image)
+        after = _updated_member(before, request, subscription, caller)
+        update = MemberUpdate(self._context, self._topics, self._assigning, group, before, after)
+        update.subscribe(now)
+        update.bump_epoch()
+        owned = owned_partitions(subscription, self._context.image)
         outcome = Outcome()
         # A static member of the consumer protocol may return as a classic one with its own id.
         existing = group.static_member(request.group_instance_id)
         if existing is not None and self._migration.downgrades_by_replacing(group, existing):
-            is_stale = group.assignment_epoch < steps.epoch
+            is_stale = group.assignment_epoch < update.epoch
             if not is_stale:
-                steps.reconcile(Target(group.assignment_epoch, group.target_of(after)), owned, now)
+                update.reconcile(Target(group.assignment_epoch, group.target_of(after)), owned, now)
             # The consumer group's records are not written, because the group ends with the same batch.
             outcome.add(
-                self._migration.downgraded(group, [existing], now, joining=steps.member, rebalance=is_stale)
+                self._migration.downgrade(group, [existing], now, joining=update.member, rebalance=is_stale)
             )
         else:
-            target = steps.target(now)
-            steps.check_size((), target)
-            steps.reconcile(target, owned, now)
+            target = update.target(now)
+            update.check_size((), target)
+            update.reconcile(target, owned, now)
             if replaced is not None:
                 outcome.records += replacement_records(group, replaced, before)
-                self._leaving.forget_timers(group, replaced)
-            outcome.records += steps.records
-            self._await_sync(group, steps.member, now)
-        outcome.answer(to, _joined(steps.member))
+                self._removal.cancel_timers(group, replaced)
+            outcome.records += update.records
+            self._await_sync(group, update.member, now)
+        outcome.answer(to, _joined(update.member))
         return outcome
 
     def _await_sync(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
-        timers = self._ground.timers
+        timers = self._context.timers
         timers.cancel((JOIN, group.id, member.id))
         self._begin_session(group, member, now)
         timers.set((SYNC, group.id, member.id), now.tick_ms + member.rebalance_timeout_ms)
@@ -142,9 +139,9 @@ class ClassicMembers:
     ) -> Outcome:
         try:
             check_sync(request, caller.version)
-            member = classic_member(group, request.member_id, request.group_instance_id)
-            check_generation(member, request.generation_id)
-            check_protocol(member, request)
+            member = _classic_member(group, request.member_id, request.group_instance_id)
+            _check_generation(member, request.generation_id)
+            _check_protocol(member, request)
             if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
                 self._await_join(group, member, now)
                 raise GroupError(
@@ -153,21 +150,21 @@ class ClassicMembers:
         except GroupError as error:
             return answered(to, sync_refused(error.code))
         assert member.classic is not None
-        self._ground.timers.cancel((SYNC, group.id, member.id))
+        self._context.timers.cancel((SYNC, group.id, member.id))
         self._begin_session(group, member, now)
         _, metadata = member.classic.protocols[0]
         response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=write_assignment(member.assigned, metadata, self._ground.image),
+            assignment=write_assignment(member.assigned, metadata, self._context.image),
         )
         return answered(to, response)
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, to: ReplyTo, now: Now) -> Outcome:
         code = ErrorCode.NONE
         try:
-            member = classic_member(group, request.member_id, request.group_instance_id)
-            check_generation(member, request.generation_id)
+            member = _classic_member(group, request.member_id, request.group_instance_id)
+            _check_generation(member, request.generation_id)
         except GroupError as error:
             return answered(to, HeartbeatResponse(error_code=error.code))
         self._begin_session(group, member, now)
@@ -184,24 +181,24 @@ class ClassicMembers:
         members: dict[str, ConsumerMember] = {}
         for identity in identities:
             try:
-                member = leaving_member(group, identity)
+                member = _leaving_member(group, identity)
                 members[member.id] = member
                 codes.append(ErrorCode.NONE)
             except GroupError as error:
                 codes.append(error.code)
-        outcome = self._leaving.taken_out(group, members.values(), now)
+        outcome = self._removal.remove(group, members.values(), now)
         outcome.answer(to, left(identities, codes, caller.version))
         return outcome
 
     def _begin_session(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         assert member.classic is not None
         ends_ms = now.tick_ms + member.classic.session_timeout_ms
-        self._ground.timers.set((SESSION, group.id, member.id), ends_ms)
+        self._context.timers.set((SESSION, group.id, member.id), ends_ms)
 
     def _await_join(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         key = (JOIN, group.id, member.id)
-        if key not in self._ground.timers:
-            self._ground.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
+        if key not in self._context.timers:
+            self._context.timers.set(key, now.tick_ms + member.rebalance_timeout_ms)
 
 
 def _must_come_back(request: JoinGroupRequest, version: int) -> bool:
@@ -218,9 +215,9 @@ def _member(
     if request.group_instance_id is None:
         return known, None
     if request.member_id:
-        return known_instance(group, request.group_instance_id, member_id), None
+        return group.static_member_with_id(request.group_instance_id, member_id), None
     existing = group.static_member(request.group_instance_id)
-    return (known, None) if existing is None else (replacing(existing, member_id), existing)
+    return (known, None) if existing is None else (with_new_id(existing, member_id), existing)
 
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
@@ -230,7 +227,7 @@ def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
         raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed)) from None
 
 
-def _told(
+def _updated_member(
     member: ConsumerMember,
     request: JoinGroupRequest,
     subscription: ConsumerProtocolSubscription,
@@ -242,7 +239,7 @@ def _told(
     protocols: dict[str, bytes] = {}
     for one in request.protocols:
         protocols.setdefault(one.name, one.metadata)
-    told = replace(
+    updated = replace(
         member,
         instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
         rack=subscription.rack_id or member.rack,
@@ -251,9 +248,9 @@ def _told(
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         topics=tuple(sorted(set(subscription.topics))),
         regex="",
-        classic=ClassicSide(request.session_timeout_ms, tuple(protocols.items())),
+        classic=ClassicMetadata(request.session_timeout_ms, tuple(protocols.items())),
     )
-    return member if told == member else told
+    return member if updated == member else updated
 
 
 def _joined(member: ConsumerMember) -> JoinGroupResponse:
@@ -261,7 +258,7 @@ def _joined(member: ConsumerMember) -> JoinGroupResponse:
     return JoinGroupResponse(
         member_id=member.id,
         generation_id=member.epoch,
-        protocol_type=PROTOCOL_TYPE,
+        protocol_type=CONSUMER_TYPE,
         protocol_name=member.classic.protocols[0][0],
     )
 
@@ -277,5 +274,55 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
         group.ownership.holder(topic_id, number) is not None
         for topic_id, numbers in group.targets.get(member.id, {}).items()
         for number in numbers
-        if number not in member.assigned.get(topic_id, NOTHING)
+        if number not in member.assigned.get(topic_id, NO_PARTITIONS)
     )
+
+
+# Checks, in Kafka's order
+
+
+def _check_protocols(group: ConsumerGroup, request: JoinGroupRequest) -> None:
+    """The member must share a protocol with all classic members."""
+    if request.protocol_type == CONSUMER_TYPE and any(
+        group.classic_protocols.get(one.name, 0) == group.classic_members for one in request.protocols
+    ):
+        return
+    raise GroupError(
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.id} supports none of the member's protocols."
+    )
+
+
+def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    if instance_id is None:
+        member = group.member(member_id)
+    else:
+        member = group.static_member_with_id(instance_id, member_id)
+    if member.classic is None:
+        raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.id} uses the consumer protocol.")
+    return member
+
+
+def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+    if identity.group_instance_id is None:
+        return group.member(identity.member_id)
+    # Administrators do not know the member id.
+    member_id = identity.member_id or group.static.get(identity.group_instance_id, "")
+    return group.static_member_with_id(identity.group_instance_id, member_id)
+
+
+def _check_generation(member: ConsumerMember, generation: int) -> None:
+    if generation != member.epoch:
+        raise GroupError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"Generation is {generation}, expected the member epoch {member.epoch}.",
+        )
+
+
+def _check_protocol(member: ConsumerMember, request: SyncGroupRequest) -> None:
+    assert member.classic is not None
+    name, _ = member.classic.protocols[0]
+    if request.protocol_type not in (None, CONSUMER_TYPE) or request.protocol_name not in (None, name):
+        raise GroupError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"Member {member.id} joined with type {CONSUMER_TYPE}, protocol {name}.",
+        )

@@ -1,22 +1,26 @@
 """The state of a consumer group, and its checks of requests.
 
-Members and assignments change only in the methods under "Apply records", which ConsumerGroups.apply() calls,
-live and while loading. They cannot fail, and update all counts at a cost proportional to the record.
+Members and assignments change only in the methods under "Apply records", which replay.py calls, live and
+while loading. They cannot fail, and update all counts at a cost proportional to the record.
 """
 
 from dataclasses import replace
 from typing import Final, TypeVar
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.decision.outcome import Record
+from barnabas.coordinators.decision.outcome import Now, Record
 from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment
-from barnabas.coordinators.group.consumer.member import LEAVING, NOTHING, ConsumerMember, MemberState
-from barnabas.coordinators.group.consumer.ownership import Ownership
+from barnabas.coordinators.group.consumer.member import (
+    LEAVING_EPOCH,
+    NO_PARTITIONS,
+    ConsumerMember,
+    MemberState,
+    PartitionEpochs,
+)
 from barnabas.coordinators.group.consumer.records import group_tombstones
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CONSUMER
+from barnabas.coordinators.group.group import CONSUMER, GroupError
 from barnabas.protocol.error_codes import ErrorCode
 
 _Key = TypeVar("_Key")
@@ -27,12 +31,52 @@ _FIRST_EPOCH: Final = 1
 _COMMITS_WITH_EPOCHS: Final = 9
 
 
+class Ownership:
+    """The member that is assigned each partition or still has to revoke it: at most one at a time."""
+
+    __slots__ = ("_holders",)
+
+    def __init__(self) -> None:
+        self._holders: dict[Uuid, dict[int, str]] = {}
+
+    def holder(self, topic_id: Uuid, partition: int) -> str | None:
+        holders = self._holders.get(topic_id)
+        return None if holders is None else holders.get(partition)
+
+    def replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+        """Update the holders after a change of a member."""
+        if old is not None:
+            if new is not None and old.assigned is new.assigned and old.revoking is new.revoking:
+                return
+            self._release(old.id, old.assigned)
+            self._release(old.id, old.revoking)
+        if new is not None:
+            self._take(new.id, new.assigned)
+            self._take(new.id, new.revoking)
+
+    def _take(self, member_id: str, held: PartitionEpochs) -> None:
+        for topic_id, partitions in held.items():
+            self._holders.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
+
+    def _release(self, member_id: str, held: PartitionEpochs) -> None:
+        for topic_id, partitions in held.items():
+            holders = self._holders.get(topic_id)
+            if holders is None:
+                continue
+            for partition in partitions:
+                # In a compacted log, the record of the next holder may come first.
+                if holders.get(partition) == member_id:
+                    del holders[partition]
+            if not holders:
+                del self._holders[topic_id]
+
+
 class ConsumerGroup:
-    """A Group of ground.py."""
+    """Members, epochs and assignments of a consumer group. Implements Group of ../group.py."""
 
     __slots__ = (
-        "_settled",
-        "_topics_told",
+        "_last_topics",
+        "_stable_members",
         "assignment_epoch",
         "assignment_ms",
         "assignors",
@@ -71,9 +115,9 @@ class ConsumerGroup:
         self.classic_members = 0
         self.classic_protocols: dict[str, int] = {}
         # Counts of stable members by epoch.
-        self._settled: dict[int, int] = {}
+        self._stable_members: dict[int, int] = {}
         # The topics of the last member, to share the object between members.
-        self._topics_told: tuple[str, ...] = ()
+        self._last_topics: tuple[str, ...] = ()
         # Whether the log has the partition metadata record that releases before 4.1 wrote instead of the
         # hash.
         self.has_partition_metadata = False
@@ -99,11 +143,11 @@ class ConsumerGroup:
         if not self.members:
             return "Empty"
         if self.epoch > self.assignment_epoch:
-            return "Assigning"
-        return "Stable" if self._is_settled() else "Reconciling"
+            return "DeferredAssignments"
+        return "Stable" if self._is_stable() else "Reconciling"
 
-    def _is_settled(self) -> bool:
-        return self._settled.get(self.assignment_epoch, 0) >= len(self.members)
+    def _is_stable(self) -> bool:
+        return self._stable_members.get(self.assignment_epoch, 0) >= len(self.members)
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, *, is_txn: bool, version: int
@@ -129,9 +173,9 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is None or generation_or_epoch >= member.epoch:
             return
-        assigned = member.assigned.get(topic_id, NOTHING).get(partition)
+        assigned = member.assigned.get(topic_id, NO_PARTITIONS).get(partition)
         if assigned is None:
-            assigned = member.revoking.get(topic_id, NOTHING).get(partition)
+            assigned = member.revoking.get(topic_id, NO_PARTITIONS).get(partition)
         if assigned is None:
             raise stale(member, f"Partition {partition} is not assigned to member {member_id}.")
         if generation_or_epoch < assigned:
@@ -139,6 +183,9 @@ class ConsumerGroup:
                 member,
                 f"Epoch {generation_or_epoch} is older than the partition's assignment epoch {assigned}.",
             )
+
+    def extend_session(self, member_id: str, now: Now) -> None:
+        """Nothing to do: only heartbeats extend the session of a consumer."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         if member_id is None and member_epoch < 0:
@@ -163,7 +210,7 @@ class ConsumerGroup:
     def tombstones(self) -> list[Record]:
         return group_tombstones(self.id, self.members, self.subscriptions.resolved)
 
-    def as_of_now(self) -> "ConsumerGroup":
+    def snapshot(self) -> "ConsumerGroup":
         """A copy of the state that an assignment depends on."""
         copy = ConsumerGroup(self.id)
         copy.members.update(self.members)
@@ -187,6 +234,28 @@ class ConsumerGroup:
             return None
         member_id = self.static.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
+
+    def static_member_with_id(self, instance_id: str, member_id: str) -> ConsumerMember:
+        """The static member with this instance id. GroupError if it is unknown or has another member id."""
+        member = self.static_member(instance_id)
+        if member is None:
+            raise GroupError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown in group {self.id}."
+            )
+        if member.id != member_id:
+            raise GroupError(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"Member {member_id} with instance id {instance_id} was fenced by member {member.id}.",
+            )
+        return member
+
+    def check_room(self, member_id: str, size_max: int) -> None:
+        """Refuse a new member if the group is full."""
+        if len(self.members) >= size_max and member_id not in self.members:
+            raise GroupError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"Group {self.id} has reached its maximum of {size_max} members.",
+            )
 
     def target_of(self, member: ConsumerMember) -> Assignment:
         """The member's target; for a static member with a new id, that of its predecessor."""
@@ -216,7 +285,7 @@ class ConsumerGroup:
             if member.id in self.targets:
                 self.shares = None
         # A member whose assignment is deleted is leaving, and may already have been replaced.
-        if member.instance_id is not None and member.epoch != LEAVING:
+        if member.instance_id is not None and member.epoch != LEAVING_EPOCH:
             self.static[member.instance_id] = member.id
         return self._replace(old, member)
 
@@ -242,14 +311,14 @@ class ConsumerGroup:
 
     def shared_topics(self, topics: tuple[str, ...]) -> tuple[str, ...]:
         """The same topics, as a shared object if equal to those of the last member."""
-        return self._topics_told if topics == self._topics_told else topics
+        return self._last_topics if topics == self._last_topics else topics
 
-    def sharing_topics(self, member: ConsumerMember) -> ConsumerMember:
+    def with_shared_topics(self, member: ConsumerMember) -> ConsumerMember:
         """The member with a shared tuple of topics, because most members name the same ones."""
-        if member.topics != self._topics_told:
-            self._topics_told = member.topics
-        elif member.topics is not self._topics_told:
-            return replace(member, topics=self._topics_told)
+        if member.topics != self._last_topics:
+            self._last_topics = member.topics
+        elif member.topics is not self._last_topics:
+            return replace(member, topics=self._last_topics)
         return member
 
     def _replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> set[str]:
@@ -258,8 +327,8 @@ class ConsumerGroup:
             if member is None:
                 continue
             if member.state is MemberState.STABLE:
-                _count(self._settled, member.epoch, change)
-                if self.shares is not None and self._is_settled():
+                _count(self._stable_members, member.epoch, change)
+                if self.shares is not None and self._is_stable():
                     self.shares = None
             if member.assignor is not None:
                 _count(self.assignors, member.assignor, change)

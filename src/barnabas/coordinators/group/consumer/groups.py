@@ -1,124 +1,63 @@
-"""The consumer groups of one shard: the entry point of this package."""
+"""The consumer groups of one shard: the parts that serve them, metadata changes, loading and description."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
-from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, ReplyTo, answered
-from barnabas.coordinators.decision.timers import TimerKey
+from barnabas.base.ids import Uuid
+from barnabas.coordinators.decision.outcome import Now, Outcome
 from barnabas.coordinators.group.classic.groups import ClassicGroups
-from barnabas.coordinators.group.consumer.assigning import Assigning
-from barnabas.coordinators.group.consumer.checks import check_heartbeat
 from barnabas.coordinators.group.consumer.classic_members import ClassicMembers
-from barnabas.coordinators.group.consumer.describe import described
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.heartbeat import Heartbeats
-from barnabas.coordinators.group.consumer.leaving import Leaving
-from barnabas.coordinators.group.consumer.member import AWAY, LEAVING, MemberState
+from barnabas.coordinators.group.consumer.member import (
+    ConsumerMember,
+    MemberState,
+)
+from barnabas.coordinators.group.consumer.member_update import REBALANCE, SESSION
 from barnabas.coordinators.group.consumer.migration import Migration
+from barnabas.coordinators.group.consumer.removal import MemberRemoval
 from barnabas.coordinators.group.consumer.replay import Replay
-from barnabas.coordinators.group.consumer.steps import REBALANCE, SESSION
-from barnabas.coordinators.group.consumer.topics import Topics
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
-from barnabas.protocol.messages.classic_groups import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-)
+from barnabas.coordinators.group.consumer.subscriptions import TopicIndex
+from barnabas.coordinators.group.consumer.target import DeferredAssignments, preferred_assignor
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.messages.consumer_groups import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupDescribeResponseAssignment,
+    ConsumerGroupDescribeResponseTopicPartitions,
     DescribedGroup,
+    Member,
 )
-
-# Sum of a group's topics and members and a request's topics above which a decision may take milliseconds.
-LARGE: Final = 200
 
 
 class ConsumerGroups:
-    """Every Outcome contains the answer to the request, possibly an error."""
+    """The shard calls the parts. Every Outcome contains the answer to the request, possibly an error."""
 
-    def __init__(self, ground: Ground, classic: ClassicGroups) -> None:
-        self._ground = ground
-        self._topics = Topics(ground)
-        self.assigning: Final = Assigning(ground)
-        migration = Migration(ground, self._topics, classic)
-        self._leaving = Leaving(ground, self._topics, migration)
-        self._heartbeats = Heartbeats(ground, self._topics, self.assigning, migration, self._leaving)
-        self._classic_members = ClassicMembers(ground, self._topics, self.assigning, migration, self._leaving)
-        self._replay = Replay(ground, self._topics)
-
-    def takes_long(self, group_id: str, told: int, *, is_news: bool) -> bool:
-        """Whether a request that names `told` topics may recompute a large group."""
-        group = self._ground.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            return told > LARGE
-        if told + len(group.subscriptions) + len(group.members) <= LARGE:
-            return False
-        return is_news or not group.is_fresh or group.assignment_epoch < group.epoch
-
-    def heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
-    ) -> Outcome:
-        idle = self._heartbeats.idle(request, caller, to, now)
-        if idle is not None:
-            return idle
-        try:
-            check_heartbeat(request, caller.version, self._ground.settings.assignors)
-            if request.member_epoch in (LEAVING, AWAY):
-                return self._leaving.leave(request, to, now)
-            return self._heartbeats.heartbeat(request, caller, to, now)
-        except GroupError as error:
-            refused = ConsumerGroupHeartbeatResponse(
-                error_code=error.code, error_message=error.message, assignment=None
-            )
-            return answered(to, refused)
-
-    # Classic members of a consumer group
-
-    def join(
-        self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, to: ReplyTo, now: Now
-    ) -> Outcome:
-        return self._classic_members.join(group, request, caller, to, now)
-
-    def sync(
-        self, group: ConsumerGroup, request: SyncGroupRequest, caller: Caller, to: ReplyTo, now: Now
-    ) -> Outcome:
-        return self._classic_members.sync(group, request, caller, to, now)
-
-    def classic_heartbeat(
-        self, group: ConsumerGroup, request: HeartbeatRequest, caller: Caller, to: ReplyTo, now: Now
-    ) -> Outcome:
-        return self._classic_members.heartbeat(group, request, to, now)
-
-    def leave(
-        self, group: ConsumerGroup, request: LeaveGroupRequest, caller: Caller, to: ReplyTo, now: Now
-    ) -> Outcome:
-        return self._classic_members.leave(group, request, caller, to, now)
-
-    # Timers, metadata, records
-
-    def expire(self, key: TimerKey, now: Now) -> Outcome:
-        return self._leaving.expired(key, now)
+    def __init__(self, context: ShardContext, classic: ClassicGroups) -> None:
+        self._context = context
+        self._topics = TopicIndex(context)
+        self.assigning: Final = DeferredAssignments(context)
+        migration = Migration(context, self._topics, classic)
+        self.removal: Final = MemberRemoval(context, self._topics, migration)
+        self.heartbeats: Final = Heartbeats(context, self._topics, self.assigning, migration, self.removal)
+        self.classic_members: Final = ClassicMembers(
+            context, self._topics, self.assigning, migration, self.removal
+        )
+        self.replay: Final = Replay(context, self._topics)
 
     def topics_changed(self, names: Set[str]) -> None:
         """Mark the affected groups, which compare their hash with the next heartbeat."""
         for group_id in self._topics.changed(names):
-            group = self._ground.groups.get(group_id)
+            group = self._context.groups.get(group_id)
             if isinstance(group, ConsumerGroup):
                 group.is_fresh = False
 
-    def apply(self, key: object, value: object | None) -> None:
-        self._replay.apply(key, value)
-
     def loaded(self, now: Now) -> Outcome:
         """Start sessions. Members that were revoking partitions get the full rebalance timeout again."""
-        timers = self._ground.timers
-        for group in self._ground.groups.values():
+        timers = self._context.timers
+        for group in self._context.groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue
-            session_ms = self._ground.settings.times_of(group.id).session_timeout_ms
+            session_ms = self._context.settings.times_of(group.id).session_timeout_ms
             for member in group.members.values():
                 timers.set((SESSION, group.id, member.id), now.tick_ms + session_ms)
                 if member.state is MemberState.UNREVOKED:
@@ -126,4 +65,55 @@ class ConsumerGroups:
         return Outcome()
 
     def describe(self, group: ConsumerGroup) -> DescribedGroup:
-        return described(group, self._ground.image, self._ground.settings.assignors)
+        return _described(group, self._context.image, self._context.settings.assignors)
+
+
+# Values of member_type.
+_CLASSIC = 0
+_CONSUMER = 1
+
+
+def _described(group: ConsumerGroup, image: MetadataImage, assignors: tuple[str, ...]) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group.id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=preferred_assignor(group, None, assignors),
+        members=[_described_member(group, member, image) for member in group.members.values()],
+    )
+
+
+def _described_member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> Member:
+    # Partitions pending revocation still belong to the member.
+    held: dict[Uuid, list[int]] = {}
+    for part in (member.assigned, member.revoking):
+        for topic_id, partitions in part.items():
+            held.setdefault(topic_id, []).extend(partitions)
+    return Member(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.topics),
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(held, image),
+        target_assignment=_assignment(group.targets.get(member.id, {}), image),
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
+    )
+
+
+def _assignment(
+    partitions: Mapping[Uuid, Iterable[int]], image: MetadataImage
+) -> ConsumerGroupDescribeResponseAssignment:
+    return ConsumerGroupDescribeResponseAssignment(
+        topic_partitions=[
+            ConsumerGroupDescribeResponseTopicPartitions(
+                topic_id=topic_id, topic_name=image.topics_by_id[topic_id].name, partitions=sorted(numbers)
+            )
+            for topic_id, numbers in partitions.items()
+            if topic_id in image.topics_by_id
+        ]
+    )

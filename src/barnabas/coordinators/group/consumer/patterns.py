@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from barnabas.base.re2_patterns import NotRe2, compile_re2, is_small
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.group import GroupError
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 

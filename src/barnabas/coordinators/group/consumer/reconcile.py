@@ -1,6 +1,6 @@
 """Reconciliation of a member's current assignment with its target, one step per heartbeat.
 
-The owner of a partition is told to revoke it, and stays in its epoch until it confirms; then it advances to
+The owner of a partition is asked to revoke it, and stays in its epoch until it confirms; then it advances to
 the new epoch, and only then the partition is free for its next owner. So no partition has two owners, and a
 member waits only for the current owners of its partitions. (KIP-848)
 """
@@ -9,9 +9,14 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.consumer.alike import ALIKE
-from barnabas.coordinators.group.consumer.member import NOTHING, ConsumerMember, Held, MemberState
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.consumer.member import (
+    INTERNED,
+    NO_PARTITIONS,
+    ConsumerMember,
+    MemberState,
+    PartitionEpochs,
+)
+from barnabas.coordinators.group.group import GroupError
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.error_codes import ErrorCode
 
@@ -39,7 +44,7 @@ class SubscribedTopics(NamedTuple):
         return topic is not None and topic.name in self.names
 
 
-class Surroundings(NamedTuple):
+class StepInputs(NamedTuple):
     """The inputs of a step besides the member and its target."""
 
     owned: Owned
@@ -49,34 +54,34 @@ class Surroundings(NamedTuple):
     holder: Callable[[Uuid, int], str | None]
 
 
-def reconciled(member: ConsumerMember, target: Target, around: Surroundings) -> ConsumerMember:
+def next_step(member: ConsumerMember, target: Target, inputs: StepInputs) -> ConsumerMember:
     """The member after its next step; the same object if it cannot take one."""
     match member.state:
         case MemberState.STABLE if member.epoch != target.epoch:
-            return _advanced(member, target, around, member.epoch)
-        case MemberState.UNREVOKED if not _owns_any(around.owned, member.revoking):
-            return _advanced(member, target, around, member.epoch)
+            return _advance(member, target, inputs, member.epoch)
+        case MemberState.UNREVOKED if not _owns_any(inputs.owned, member.revoking):
+            return _advance(member, target, inputs, member.epoch)
         case MemberState.UNRELEASED:
-            return _advanced(member, target, around, member.epoch)
+            return _advance(member, target, inputs, member.epoch)
         case MemberState.UNKNOWN:
-            if around.owned is None or any(True for _ in around.owned):
+            if inputs.owned is None or any(True for _ in inputs.owned):
                 raise GroupError(
                     ErrorCode.FENCED_MEMBER_EPOCH,
                     "The member's state is unknown. The member must abandon all its partitions and rejoin.",
                 )
-            return _advanced(member, target, around, target.epoch)
-    return _narrowed(member, around) if around.subscription_changed else member
+            return _advance(member, target, inputs, target.epoch)
+    return _revoke_unsubscribed(member, inputs) if inputs.subscription_changed else member
 
 
-def _advanced(member: ConsumerMember, target: Target, around: Surroundings, epoch: int) -> ConsumerMember:
+def _advance(member: ConsumerMember, target: Target, inputs: StepInputs, epoch: int) -> ConsumerMember:
     """Advance towards the target: first revoke partitions, then assign free ones."""
     assigned: dict[Uuid, dict[int, int]] = {}
     revoking: dict[Uuid, dict[int, int]] = {}
     free: dict[Uuid, list[int]] = {}
     unreleased = False
     for topic_id in {**target.partitions, **member.assigned}:
-        wanted = _NONE if not around.subscribed.has(topic_id) else target.partitions.get(topic_id, _NONE)
-        has = member.assigned.get(topic_id, NOTHING)
+        wanted = _NONE if not inputs.subscribed.has(topic_id) else target.partitions.get(topic_id, _NONE)
+        has = member.assigned.get(topic_id, NO_PARTITIONS)
         kept = {partition: since for partition, since in has.items() if partition in wanted}
         if kept:
             assigned[topic_id] = kept
@@ -86,46 +91,48 @@ def _advanced(member: ConsumerMember, target: Target, around: Surroundings, epoc
             }
         if len(kept) == len(wanted):
             continue
-        own = member.revoking.get(topic_id, NOTHING)
+        own = member.revoking.get(topic_id, NO_PARTITIONS)
         for partition in sorted(wanted - kept.keys()):
-            if around.holder(topic_id, partition) is None or partition in own:
+            if inputs.holder(topic_id, partition) is None or partition in own:
                 free.setdefault(topic_id, []).append(partition)
             else:
                 unreleased = True
-    if revoking and _owns_any(around.owned, revoking):
-        return member.moved(
-            epoch, MemberState.UNREVOKED, ALIKE.held_like(assigned), ALIKE.held_like(revoking)
+    if revoking and _owns_any(inputs.owned, revoking):
+        return member.after_step(
+            epoch, MemberState.UNREVOKED, INTERNED.intern_held(assigned), INTERNED.intern_held(revoking)
         )
     for topic_id, partitions in free.items():
         assigned.setdefault(topic_id, {}).update(dict.fromkeys(partitions, target.epoch))
     state = MemberState.UNRELEASED if unreleased else MemberState.STABLE
-    return member.moved(target.epoch, state, ALIKE.held_like(assigned))
+    return member.after_step(target.epoch, state, INTERNED.intern_held(assigned))
 
 
-def _narrowed(member: ConsumerMember, around: Surroundings) -> ConsumerMember:
+def _revoke_unsubscribed(member: ConsumerMember, inputs: StepInputs) -> ConsumerMember:
     """Revoke the topics that it no longer subscribes to, in its current epoch."""
-    lost = {topic: held for topic, held in member.assigned.items() if not around.subscribed.has(topic)}
+    lost = {topic: held for topic, held in member.assigned.items() if not inputs.subscribed.has(topic)}
     if not lost:
         return member
     assigned = {topic: held for topic, held in member.assigned.items() if topic not in lost}
     revoking: dict[Uuid, Mapping[int, int]] = dict(member.revoking)
     for topic_id, held in lost.items():
-        revoking[topic_id] = {**revoking.get(topic_id, NOTHING), **held}
-    if _owns_any(around.owned, revoking):
-        return member.moved(member.epoch, MemberState.UNREVOKED, assigned, revoking)
-    return member.moved(member.epoch, member.state, assigned, member.revoking)
+        revoking[topic_id] = {**revoking.get(topic_id, NO_PARTITIONS), **held}
+    if _owns_any(inputs.owned, revoking):
+        return member.after_step(member.epoch, MemberState.UNREVOKED, assigned, revoking)
+    return member.after_step(member.epoch, member.state, assigned, member.revoking)
 
 
-def _owns_any(owned: Owned, held: Held) -> bool:
+def _owns_any(owned: Owned, held: PartitionEpochs) -> bool:
     """A member that does not report its partitions is assumed to own all of them."""
     if owned is None:
         return True
     return any(
-        partition in held.get(topic_id, NOTHING) for topic_id, partitions in owned for partition in partitions
+        partition in held.get(topic_id, NO_PARTITIONS)
+        for topic_id, partitions in owned
+        for partition in partitions
     )
 
 
-def is_part_of(owned: Owned, assigned: Held) -> bool:
+def is_part_of(owned: Owned, assigned: PartitionEpochs) -> bool:
     """Whether all reported partitions are assigned to the member; False if not reported."""
     if owned is None:
         return False

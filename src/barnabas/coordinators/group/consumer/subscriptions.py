@@ -1,10 +1,14 @@
-"""The subscribed topics of a group, as counts, so that the cost of a change depends only on the changed
-member."""
+"""The subscribed topics of a group, and the index of groups by topic.
 
-from collections.abc import Iterable, Iterator
+Subscriptions are counts, so that the cost of a change depends only on the changed member.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Set
 from typing import NamedTuple
 
+from barnabas.coordinators.group.assignors.metadata_hash import group_hash, topic_hash
 from barnabas.coordinators.group.consumer.member import ConsumerMember
+from barnabas.coordinators.group.context import ShardContext
 
 
 class ResolvedRegex(NamedTuple):
@@ -102,3 +106,55 @@ def _count(counts: dict[str, int], keys: Iterable[str], change: int, touched: se
             counts.pop(key, None)
         if count == max(change, 0):
             touched.add(key)
+
+
+class TopicIndex:
+    """Groups of a shard by subscribed topic, and cached hashes of these topics. Detects changes of topics."""
+
+    def __init__(self, context: ShardContext) -> None:
+        self._context = context
+        self._groups: dict[str, set[str]] = {}
+        self._hashes: dict[str, int] = {}
+        # Previous topics, to distinguish created from altered ones.
+        self._known = context.image.topics
+        # The metadata offset of the last created topic: older results of expressions are outdated.
+        self.new_since = context.image.offset
+
+    def update(self, group_id: str, names: Iterable[str], subscriptions: Container[str]) -> None:
+        """Update the index after a group's subscriptions to some of `names` have changed."""
+        for name in names:
+            if name in subscriptions:
+                self._groups.setdefault(name, set()).add(group_id)
+                continue
+            groups = self._groups.get(name)
+            if groups is None:
+                continue
+            groups.discard(group_id)
+            if not groups:
+                del self._groups[name]
+                self._hashes.pop(name, None)
+
+    def changed(self, names: Set[str]) -> set[str]:
+        """TopicIndex were created, altered or deleted in a new image. Return the affected groups."""
+        topics = self._context.image.topics
+        for name in names:
+            topic, known = topics.get(name), self._known.get(name)
+            if topic is not None and (known is None or known.id != topic.id):
+                self.new_since = self._context.image.offset
+            self._hashes.pop(name, None)
+        self._known = topics
+        return {group_id for name in names for group_id in self._groups.get(name, ())}
+
+    def hash_of(self, names: Iterable[str]) -> int:
+        """The metadata hash of these topics. Nonexistent ones are ignored."""
+        image = self._context.image
+        hashes = {}
+        for name in names:
+            topic = image.topics.get(name)
+            if topic is None:
+                continue
+            found = self._hashes.get(name)
+            if found is None:
+                found = self._hashes[name] = topic_hash(topic, image.brokers)
+            hashes[name] = found
+        return group_hash(hashes)

@@ -1,18 +1,28 @@
-"""Computation of the target assignment of a group for a new epoch."""
+"""Target assignments of a group for a new epoch.
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+A group's assignment is computed within the request, or for a large group off the event loop: a heartbeat
+requests it and continues with the current one. The runtime runs AssignmentJob.compute() in the executor, one
+at a time, and delivers the result, which a later decision applies. (runtime/assigner.py)
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.assignors.by_name import UNIFORM, assign
-from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.decision.outcome import Now, Outcome
+from barnabas.coordinators.group.assignors.assignor import UNIFORM, assign
+from barnabas.coordinators.group.assignors.homogeneous import changed_members, owned_by, share_evenly
 from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment, MemberSpec, TopicSpec
-from barnabas.coordinators.group.assignors.targets import changed_members, owned_by
+from barnabas.coordinators.group.consumer import records
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
 from barnabas.coordinators.group.consumer.member import ConsumerMember
 from barnabas.coordinators.group.consumer.subscriptions import Subscriptions
+from barnabas.coordinators.group.context import ShardContext
 from barnabas.metadata.image import MetadataImage
+
+# Maximum of members times topics for an assignment within a request: about 20 ms.
+ASSIGNED_AT_ONCE_MAX: Final = 10_000
 
 
 class Change(NamedTuple):
@@ -43,9 +53,9 @@ def changed_targets(
         counted = group.targets.get(after.id)
         is_counted = counted is None if is_new else counted is group.target_of(after)
         if is_counted and not takes_over:
-            dealt = _dealt(group, after.id, subscribed, topics)
-            if dealt is not None:
-                return dealt
+            incremental = _assign_incrementally(group, after.id, subscribed, topics)
+            if incremental is not None:
+                return incremental
         owned = owned_by(_members(group, after, replaced), group.targets)
         owned[after.id] = group.target_of(after)
         targets = share_evenly(owned, subscribed, topics)
@@ -55,17 +65,17 @@ def changed_targets(
     return {member_id: targets[member_id] for member_id in changed_members(targets, group.targets)}
 
 
-def _dealt(
+def _assign_incrementally(
     group: ConsumerGroup, member_id: str, subscribed: frozenset[Uuid], topics: dict[Uuid, TopicSpec]
 ) -> dict[str, Assignment] | None:
     """The changed targets from incremental counts, created with the first join. None if they are
     inconsistent."""
     if group.shares is None:
         group.shares = Shares(group.members, group.targets)
-    dealt = group.shares.deal(member_id, subscribed, topics)
-    if dealt is None:
+    targets = group.shares.deal(member_id, subscribed, topics)
+    if targets is None:
         group.shares = None
-    return dealt
+    return targets
 
 
 def _members(
@@ -119,3 +129,78 @@ def _topic_specs(subscriptions: Subscriptions, image: MetadataImage) -> dict[Uui
         if topic is not None:
             specs[topic.id] = TopicSpec(len(topic.partitions))
     return specs
+
+
+# Large groups
+
+
+class AssignmentJob(NamedTuple):
+    """A snapshot of one group. compute() may run in any thread."""
+
+    epoch: int
+    group: ConsumerGroup
+    change: Change
+    image: MetadataImage
+    assignors: tuple[str, ...]
+
+    def compute(self) -> dict[str, Assignment]:
+        return changed_targets(self.group, self.change, self.image, self.assignors)
+
+
+class DeferredAssignments:
+    """The groups of one shard that wait for an assignment. `on_wanted` is called for the first one."""
+
+    def __init__(self, context: ShardContext) -> None:
+        self._context = context
+        self.wanted: Final[dict[str, None]] = {}
+        self.on_wanted: Callable[[], None] | None = None
+
+    def defers(self, group: ConsumerGroup, change: Change) -> bool:
+        """Request an assignment off the loop if it takes long and an executor is available. True if
+        requested."""
+        if self.on_wanted is None or len(group.members) * len(change.subscriptions) <= ASSIGNED_AT_ONCE_MAX:
+            return False
+        members = len(group.members) + (change.after.id not in group.members)
+        is_simple = preferred_assignor(group, change, self._context.settings.assignors) == UNIFORM
+        if is_simple and change.subscriptions.homogeneous(members):
+            return False
+        is_first = not self.wanted
+        self.wanted[group.id] = None
+        if is_first:
+            self.on_wanted()
+        return True
+
+    def begin(self, group_id: str) -> AssignmentJob | None:
+        """The job for a group; None if no assignment is needed any more."""
+        group = self._context.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup) or group.is_empty or group.assignment_epoch >= group.epoch:
+            return None
+        member = next(iter(group.members.values()))
+        return AssignmentJob(
+            group.epoch,
+            group.snapshot(),
+            Change(member, member, group.subscriptions.copy()),
+            self._context.image,
+            self._context.settings.assignors,
+        )
+
+    def finish(self, job: AssignmentJob, targets: Mapping[str, Assignment], now: Now) -> Outcome:
+        """Write the result for the members that still exist."""
+        outcome = Outcome(is_tentative=True, is_divisible=True)
+        group = self._context.groups.get(job.group.id)
+        if not isinstance(group, ConsumerGroup) or group.assignment_epoch >= job.epoch:
+            return outcome
+        for member_id, target in targets.items():
+            present = _present_id(group, job.group, member_id)
+            if present is not None:
+                outcome.write(records.target_record(group.id, present, target))
+        outcome.write(records.target_epoch_record(group.id, job.epoch, now.ms))
+        return outcome
+
+
+def _present_id(group: ConsumerGroup, before: ConsumerGroup, member_id: str) -> str | None:
+    """The member id, or that of the static member that has replaced it since."""
+    if member_id in group.members:
+        return member_id
+    instance_id = before.members[member_id].instance_id
+    return None if instance_id is None else group.static.get(instance_id)

@@ -11,31 +11,32 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from barnabas.base.errors import Malformed
-from barnabas.coordinators.group.offsets.plain import NOT_PLAIN, plain_form
-from barnabas.coordinators.group.offsets.rows import GroupOffsets
-from barnabas.coordinators.group.offsets.table import OffsetTable
-from barnabas.coordinators.group.offsets.values import LAST_VERSION, is_utf8, string_end, value_fault
+from barnabas.coordinators.group.offsets.record import (
+    LAST_VERSION,
+    NOT_PLAIN,
+    is_utf8,
+    plain_form,
+    string_end,
+    value_fault,
+)
+from barnabas.coordinators.group.offsets.table import GroupOffsets, OffsetTable
+from barnabas.records.area import MIN_RECORD_SIZE, NULL
 from barnabas.records.codecs import decompress
+from barnabas.records.decode import BAD, read_varint
 from barnabas.records.errors import CorruptBatch, UnknownCodec, UnsupportedMagic
-from barnabas.records.header import Codec
-from barnabas.records.varint import BAD, read_varint
-
-# Offsets of batch header fields. Repeated from records/header.py, because constants of the same compiled
-# module are inlined, and those of an interpreted module need a lookup.
-LENGTH_AT: Final = 8
-LENGTH_EXCLUDES: Final = 12
-MAGIC_AT: Final = 16
-ATTRIBUTES_AT: Final = 21
-PRODUCER_ID_AT: Final = 43
-COUNT_AT: Final = 57
-RECORDS_AT: Final = 61
-MAGIC: Final = 2
-CODEC_BITS: Final = 0x07
-CONTROL_BIT: Final = 0x20
-CODECS: Final = tuple(Codec)
-# Length, attributes, timestamp, offset, key length, value length, header count: at least a byte each.
-MIN_RECORD: Final = 7
-NULL: Final = -1
+from barnabas.records.header import (
+    ATTRIBUTES_AT,
+    BATCH_LENGTH_AT,
+    CODEC_BITS,
+    CODECS,
+    CONTROL_BIT,
+    COUNT_AT,
+    LENGTH_EXCLUDES,
+    MAGIC,
+    MAGIC_AT,
+    PRODUCER_ID_AT,
+    RECORDS_AT,
+)
 
 # Key types of commits: the first releases wrote 0, all others 1.
 LEGACY_COMMIT: Final = 0
@@ -98,7 +99,7 @@ class Loader:
         self._index = 0
         while self._index < self._count:
             size, body = read_varint(area, at, self._stop)
-            if body == BAD or size < MIN_RECORD - 1 or size > self._stop - body:
+            if body == BAD or size < MIN_RECORD_SIZE - 1 or size > self._stop - body:
                 raise self._bad(f"record length {size} does not fit in the batch")
             at = body + size
             self._read_record(area, body, at)
@@ -162,7 +163,7 @@ class Loader:
         self.base_offset = read_i64_be(batch, 0)
         if batch[MAGIC_AT] != MAGIC:
             raise UnsupportedMagic(f"magic is {batch[MAGIC_AT]}, expected {MAGIC}", where=self._where())
-        claimed: i64 = LENGTH_EXCLUDES + i64(read_i32_be(batch, LENGTH_AT))
+        claimed: i64 = LENGTH_EXCLUDES + i64(read_i32_be(batch, BATCH_LENGTH_AT))
         if claimed != size:
             raise CorruptBatch(f"header says {claimed} bytes, batch has {size}", where=self._where())
         attributes: i64 = i64(read_i16_be(batch, ATTRIBUTES_AT))
@@ -180,7 +181,7 @@ class Loader:
             self._start = 0
             self._stop = len(self._area)
         count: i64 = i64(read_i32_be(batch, COUNT_AT))
-        if count < 0 or count * MIN_RECORD > self._stop - self._start:
+        if count < 0 or count * MIN_RECORD_SIZE > self._stop - self._start:
             raise CorruptBatch(
                 f"record count {count} does not fit in {self._stop - self._start} bytes", where=self._where()
             )

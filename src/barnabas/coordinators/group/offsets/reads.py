@@ -6,8 +6,8 @@ from operator import itemgetter
 from typing import Final
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import GroupError
 from barnabas.coordinators.group.offsets.pending import PendingOffsets
 from barnabas.coordinators.group.offsets.record import read_offset
 from barnabas.coordinators.group.offsets.table import OffsetTable
@@ -27,13 +27,13 @@ _NO_LEADER_EPOCH: Final = -1
 class OffsetReader:
     """Reads committed offsets and reports unstable ones."""
 
-    def __init__(self, ground: Ground, table: OffsetTable, pending: PendingOffsets) -> None:
-        self._ground = ground
+    def __init__(self, context: ShardContext, table: OffsetTable, pending: PendingOffsets) -> None:
+        self._context = context
         self._table = table
         self._pending = pending
 
     def read(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        group = self._ground.groups.get(asked.group_id)
+        group = self._context.groups.get(asked.group_id)
         response = OffsetFetchResponseGroup(group_id=asked.group_id, topics=[])
         # An unknown group has no offsets, which is not an error.
         is_there = group is not None

@@ -8,8 +8,8 @@ from typing import Final
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinators.decision.outcome import Now, Record
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground, Group
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import Group, GroupError
 from barnabas.coordinators.group.offsets.pending import PendingOffsets
 from barnabas.coordinators.group.offsets.record import NO_EXPIRY, OffsetRecord, read_offset
 from barnabas.coordinators.group.offsets.table import OffsetTable
@@ -28,8 +28,8 @@ AT_ONCE: Final = 5_000
 class OffsetRemover:
     """Finds offsets to remove."""
 
-    def __init__(self, ground: Ground, table: OffsetTable, pending: PendingOffsets) -> None:
-        self._ground = ground
+    def __init__(self, context: ShardContext, table: OffsetTable, pending: PendingOffsets) -> None:
+        self._context = context
         self._table = table
         self._pending = pending
         # Groups left in the current expiration check, in reverse order.
@@ -39,12 +39,12 @@ class OffsetRemover:
         """Tombstones and response for OffsetDelete. GroupError if the group refuses the whole request."""
         if not request.group_id:
             raise GroupError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
-        group = self._ground.groups.get(request.group_id)
+        group = self._context.groups.get(request.group_id)
         if group is None:
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group.check_offset_delete()
         # A dict, because a partition may be named twice.
-        gone: dict[OffsetRecord, None] = {}
+        tombstones: dict[OffsetRecord, None] = {}
         topics = []
         for topic in request.topics:
             indexes = [one.partition_index for one in topic.partitions]
@@ -52,7 +52,7 @@ class OffsetRemover:
             if group.is_subscribed_to(topic.name):
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
-                gone |= dict.fromkeys(
+                tombstones |= dict.fromkeys(
                     _tombstone(group.id, topic.name, index)
                     for index in indexes
                     if self._is_there(group.id, topic.name, index)
@@ -61,7 +61,7 @@ class OffsetRemover:
                 OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes
             ]
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
-        return list(gone), OffsetDeleteResponse(topics=topics)
+        return list(tombstones), OffsetDeleteResponse(topics=topics)
 
     def all_of(self, group_id: str) -> list[OffsetRecord]:
         """Tombstones for all offsets of a group, including pending ones."""
@@ -75,11 +75,11 @@ class OffsetRemover:
         Checks a slice of the groups per call, so as not to block the loop: see `has_more`.
         """
         if not self._left:
-            self._left = list(reversed(self._ground.groups))
+            self._left = list(reversed(self._context.groups))
         looked_at = 0
         found: list[Record] = []
         while self._left and looked_at < AT_ONCE:
-            group = self._ground.groups.get(self._left.pop())
+            group = self._context.groups.get(self._left.pop())
             if group is None:
                 continue
             offsets = self._table.of_group(group.id)
@@ -135,10 +135,10 @@ class OffsetRemover:
             return False
         if offset.expire_ms != NO_EXPIRY:
             return now.ms >= offset.expire_ms
-        return now.ms - from_ms >= self._ground.settings.offsets_retention_ms
+        return now.ms - from_ms >= self._context.settings.offsets_retention_ms
 
     def _is_of_live_topic(self, topic: str, value: bytes) -> bool:
-        live = self._ground.image.topics.get(topic)
+        live = self._context.image.topics.get(topic)
         topic_id = read_offset(value).topic_id
         return live is not None and topic_id != ZERO_UUID and topic_id == live.id
 

@@ -17,10 +17,14 @@ from barnabas.coordinators.decision.outcome import (
     ReplyTo,
     answered,
 )
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import Ground, Group
-from barnabas.coordinators.group.offsets.commits import metadata_length
-from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import Group, GroupError
+from barnabas.coordinators.group.offsets.record import (
+    CommittedOffset,
+    OffsetRecord,
+    metadata_length,
+    pack_offset,
+)
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -56,7 +60,7 @@ class TransactionEnd(NamedTuple):
 
 
 def decide_txn_commit(
-    ground: Ground, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
+    ground: ShardContext, request: TxnOffsetCommitRequest, caller: Caller, to: ReplyTo, now: Now
 ) -> Outcome:
     """The records and the answer. GroupError if the whole commit is refused."""
     _check_ids(request)
@@ -133,7 +137,7 @@ def _check_ids(request: TxnOffsetCommitRequest) -> None:
         )
 
 
-def _check_group(ground: Ground, request: TxnOffsetCommitRequest, caller: Caller) -> Group | None:
+def _check_group(ground: ShardContext, request: TxnOffsetCommitRequest, caller: Caller) -> Group | None:
     """The group, after its checks; None if the first record will create one without members."""
     group = ground.groups.get(request.group_id)
     if group is None:
@@ -157,7 +161,7 @@ def _check_commit_of(
         group.check_commit_of(topic_id, partition, request.generation_id, request.member_id)
 
 
-def _topic_id(ground: Ground, name: str) -> Uuid:
+def _topic_id(ground: ShardContext, name: str) -> Uuid:
     topic = ground.image.topics.get(name)
     return ZERO_UUID if topic is None else topic.id
 

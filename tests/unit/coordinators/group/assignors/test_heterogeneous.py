@@ -17,7 +17,7 @@ def uniform(members: dict[str, MemberSpec], **partitions: int) -> dict[str, Assi
     return assign("uniform", members, topics, homogeneous=False)
 
 
-def test_who_must_take_a_topic_alone_gets_less_of_the_others() -> None:
+def test_the_only_subscriber_of_a_topic_gets_fewer_other_partitions() -> None:
     members = {"a": member(ORDERS, NOTES), "b": member(NOTES), "c": member(NOTES)}
 
     assert uniform(members, orders=2, notes=4) == {
@@ -27,7 +27,7 @@ def test_who_must_take_a_topic_alone_gets_less_of_the_others() -> None:
     }
 
 
-def test_of_topics_that_are_equally_crowded_those_with_few_subscribers_come_first() -> None:
+def test_topics_with_fewer_subscribers_are_assigned_first() -> None:
     members = {"a": member(ORDERS), "b": member(ORDERS, NOTES)}
 
     assert uniform(members, orders=2, notes=1) == {
@@ -36,7 +36,7 @@ def test_of_topics_that_are_equally_crowded_those_with_few_subscribers_come_firs
     }
 
 
-def test_of_topics_that_are_alike_that_with_the_lower_id_comes_first() -> None:
+def test_equal_topics_are_assigned_in_the_order_of_their_ids() -> None:
     members = {"a": member(ORDERS, NEGATIVE), "b": member(ORDERS, NEGATIVE)}
 
     assert uniform(members, orders=1, negative=1) == {
@@ -45,7 +45,7 @@ def test_of_topics_that_are_alike_that_with_the_lower_id_comes_first() -> None:
     }
 
 
-def test_who_has_two_more_gives_the_last_one_away() -> None:
+def test_a_member_with_two_more_partitions_gives_one_away() -> None:
     members = {"a": member(ORDERS, owned={ORDERS: frozenset({0, 1, 2})}), "b": member(ORDERS, NOTES)}
 
     assert uniform(members, orders=3, notes=1) == {
@@ -54,7 +54,7 @@ def test_who_has_two_more_gives_the_last_one_away() -> None:
     }
 
 
-def test_who_has_one_more_keeps_it() -> None:
+def test_a_member_with_one_more_partition_keeps_it() -> None:
     two, one = {ORDERS: frozenset({0, 1})}, {NOTES: frozenset({0})}
     members = {"a": member(ORDERS, owned=two), "b": member(ORDERS, NOTES, owned=one)}
 
@@ -77,7 +77,7 @@ def test_a_topic_is_looked_at_again_when_another_has_changed() -> None:
     assert {name: sum(map(len, of.values())) for name, of in assigned.items()} == {"a": 3, "b": 3, "c": 4}
 
 
-def test_what_a_member_does_not_subscribe_to_any_more_goes_to_others() -> None:
+def test_partitions_of_an_unsubscribed_topic_go_to_other_members() -> None:
     members = {
         "a": member(NOTES, owned={ORDERS: frozenset({0}), NOTES: frozenset({0})}),
         "b": member(ORDERS, NOTES),
@@ -98,7 +98,7 @@ def test_a_member_that_changes_leaves_its_old_assignment_as_it_was() -> None:
     assert owned == {ORDERS: frozenset({0})}
 
 
-def test_who_gets_a_partition_and_loses_it_again_has_the_same_object_as_before() -> None:
+def test_an_assignment_that_ends_unchanged_is_the_same_object() -> None:
     owned = {NOTES: frozenset({1, 2})}
     # a gets the fourth note first. Then c takes the order from b, and b the note from a.
     members = {

@@ -68,7 +68,7 @@ def test_a_group_without_topics_has_zero() -> None:
     assert group_hash({}) == 0
 
 
-def test_a_group_does_not_mind_in_which_order_its_topics_are_told() -> None:
+def test_the_group_hash_does_not_depend_on_the_order_of_topics() -> None:
     assert group_hash({"a": 1, "b": 2}) == group_hash({"b": 2, "a": 1})
     assert group_hash({"a": 1, "b": 2}) != group_hash({"a": 2, "b": 1})
 

@@ -65,7 +65,7 @@ def test_static_members_come_first_in_the_order_of_their_instance_ids() -> None:
     }
 
 
-def test_a_static_member_that_comes_back_moves_nobody() -> None:
+def test_a_returning_static_member_moves_no_partition() -> None:
     before = ranges({"z": member(ORDERS, instance="1"), "b": member(ORDERS, instance="2")}, orders=4)
 
     after = ranges({"b": member(ORDERS, instance="2"), "a": member(ORDERS, instance="1")}, orders=4)
@@ -91,7 +91,7 @@ def test_a_member_that_keeps_its_ranges_gets_the_same_object_back() -> None:
     assert assigned["b"] == {ORDERS: frozenset({2, 3})}
 
 
-def test_nobody_has_anything_where_nobody_subscribes() -> None:
+def test_without_subscriptions_no_member_gets_partitions() -> None:
     owned = {ORDERS: frozenset({0})}
 
     assert ranges({"a": member(owned=owned), "b": member()}, orders=4) == {"a": {}, "b": {}}

@@ -1,6 +1,6 @@
 """Choice of the member that gets or loses the next partition."""
 
-from barnabas.coordinators.group.assignors.scale import Scale
+from barnabas.coordinators.group.assignors.heterogeneous import Scale
 
 
 def test_it_says_by_how_much_the_heaviest_is_heavier() -> None:
@@ -38,7 +38,7 @@ def test_the_heaviest_lose_one_each_until_they_are_as_light_as_the_next() -> Non
     assert taken == [3, 1, 3, 1, 2, 3, 1]
 
 
-def test_who_was_set_aside_is_not_named_again() -> None:
+def test_a_member_set_aside_is_no_longer_the_heaviest() -> None:
     loads = [1, 4, 4]
     scale = Scale(loads)
     scale.weigh([0, 1, 2])

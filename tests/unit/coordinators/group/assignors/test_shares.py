@@ -5,10 +5,9 @@ from random import Random
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.homogeneous import changed_members, owned_by, share_evenly
 from barnabas.coordinators.group.assignors.shares import Shares
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec
-from barnabas.coordinators.group.assignors.targets import changed_members, owned_by
 
 pytestmark = pytest.mark.kernel
 
@@ -64,7 +63,7 @@ class Dealt:
         assert self.shares.remove(member_id)
 
 
-def test_who_joins_gets_what_the_others_have_too_much() -> None:
+def test_a_new_member_gets_the_excess_of_the_others() -> None:
     group = Dealt(orders=6)
 
     assert group.joins("a") == {"a": orders(0, 1, 2, 3, 4, 5)}
@@ -72,7 +71,7 @@ def test_who_joins_gets_what_the_others_have_too_much() -> None:
     assert group.joins("c") == {"a": orders(0, 1), "b": orders(3, 4), "c": orders(2, 5)}
 
 
-def test_who_is_there_already_and_joins_again_changes_nothing() -> None:
+def test_a_rejoin_of_a_current_member_changes_nothing() -> None:
     group = Dealt(orders=6)
     group.joins("a")
     group.joins("b")
@@ -80,7 +79,7 @@ def test_who_is_there_already_and_joins_again_changes_nothing() -> None:
     assert group.joins("a") == {}
 
 
-def test_those_who_joined_meanwhile_and_have_no_target_yet_get_theirs_with_the_next() -> None:
+def test_members_without_a_target_get_one_with_the_next_assignment() -> None:
     group = Dealt(orders=4)
     group.joins("a")
     group.adds("b")
@@ -89,14 +88,14 @@ def test_those_who_joined_meanwhile_and_have_no_target_yet_get_theirs_with_the_n
     assert list(group.joins("d")) == ["a", "b", "c", "d"]
 
 
-def test_who_is_too_many_is_told_that_it_gets_nothing() -> None:
+def test_a_surplus_member_gets_an_empty_target() -> None:
     group = Dealt(orders=1)
     group.joins("a")
 
     assert group.joins("b") == {"b": {}}
 
 
-def test_what_a_topic_has_gained_and_what_members_left_behind_is_given_out() -> None:
+def test_new_and_abandoned_partitions_are_assigned() -> None:
     group = Dealt(orders=4)
     for name in "abcd":
         group.joins(name)
@@ -114,7 +113,7 @@ def test_what_a_topic_has_gained_and_what_members_left_behind_is_given_out() -> 
     assert sorted(given) == [(ORDERS, number) for number in range(6)] + [(NOTES, n) for n in range(3)]
 
 
-def test_when_most_have_left_those_who_stay_are_still_in_their_order() -> None:
+def test_remaining_members_keep_their_order() -> None:
     group = Dealt(orders=40)
     for number in range(40):
         group.joins(f"m-{number}")
@@ -127,7 +126,7 @@ def test_when_most_have_left_those_who_stay_are_still_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_has_happened_the_next_deal_is_that_of_all_members_together(seed: int) -> None:
+def test_an_incremental_assignment_equals_a_full_one(seed: int) -> None:
     rng = Random(seed)
     group = Dealt(orders=rng.randrange(1, 40), notes=rng.randrange(0, 20))
     for number in range(60):
@@ -152,7 +151,7 @@ def test_whatever_has_happened_the_next_deal_is_that_of_all_members_together(see
         pytest.param({"a": {**orders(0), NOTES: frozenset({0})}}, id="nobody subscribes to the topic"),
     ],
 )
-def test_what_does_not_add_up_is_not_dealt_out_by_the_counts(odd: dict[str, Assignment]) -> None:
+def test_inconsistent_counts_are_not_used(odd: dict[str, Assignment]) -> None:
     shares = Shares(odd, odd)
 
     assert shares.deal("c", frozenset({ORDERS}), {ORDERS: TopicSpec(4)}) is None
@@ -170,7 +169,7 @@ def test_a_partition_that_goes_from_hand_to_hand_has_one_owner_in_the_end() -> N
     assert list(group.joins("c")) == ["a", "c"]
 
 
-def test_a_target_of_nobody_and_a_member_that_goes_before_its_target_are_said_to_be_odd() -> None:
+def test_targets_without_a_member_are_reported_as_inconsistent() -> None:
     group = Dealt(orders=2)
     group.joins("a")
 

@@ -43,7 +43,7 @@ def test_topics_are_given_out_in_the_order_of_their_ids() -> None:
     }
 
 
-def test_who_joins_gets_what_the_others_have_too_much() -> None:
+def test_a_new_member_gets_the_excess_of_the_others() -> None:
     members = {
         "a": member(ORDERS, owned=orders(0, 1, 2)),
         "b": member(ORDERS, owned=orders(3, 4, 5)),
@@ -53,14 +53,14 @@ def test_who_joins_gets_what_the_others_have_too_much() -> None:
     assert uniform(members, orders=6) == {"a": orders(0, 1), "b": orders(3, 4), "c": orders(2, 5)}
 
 
-def test_what_a_member_leaves_is_shared_and_nothing_else_moves() -> None:
+def test_only_the_partitions_of_a_leaving_member_move() -> None:
     members = {"a": member(ORDERS, owned=orders(0, 3)), "c": member(ORDERS, owned=orders(2, 5))}
 
     assert uniform(members, orders=6) == {"a": orders(0, 1, 3), "c": orders(2, 4, 5)}
 
 
 @pytest.mark.parametrize("order", ["abc", "acb", "bac", "bca", "cab", "cba"])
-def test_who_has_one_more_keeps_it_in_whatever_order_members_come(order: str) -> None:
+def test_a_member_keeps_one_more_partition_in_any_order_of_members(order: str) -> None:
     owned = {"a": orders(0), "b": orders(1, 2), "c": orders(3)}
     members = {name: member(ORDERS, owned=owned[name]) for name in order}
 
@@ -69,13 +69,13 @@ def test_who_has_one_more_keeps_it_in_whatever_order_members_come(order: str) ->
     assert all(assigned[name] is owned[name] for name in order)
 
 
-def test_new_partitions_go_to_those_who_have_least() -> None:
+def test_new_partitions_go_to_members_with_the_fewest() -> None:
     members = {"a": member(ORDERS, owned=orders(0, 1)), "b": member(ORDERS, owned=orders(2))}
 
     assert uniform(members, orders=4) == {"a": orders(0, 1), "b": orders(2, 3)}
 
 
-def test_a_topic_that_nobody_subscribes_to_any_more_is_given_up() -> None:
+def test_a_topic_without_subscribers_is_unassigned() -> None:
     owned = {ORDERS: frozenset({0}), NOTES: frozenset({0})}
 
     assert uniform({"a": member(ORDERS, owned=owned)}, orders=1) == {"a": orders(0)}
@@ -98,7 +98,7 @@ def test_members_that_subscribe_to_nothing_get_nothing() -> None:
 
 
 @pytest.mark.parametrize("homogeneous", [True, False])
-def test_of_two_who_own_the_same_the_first_keeps_it(homogeneous: bool) -> None:
+def test_of_two_owners_of_a_partition_the_first_keeps_it(homogeneous: bool) -> None:
     members = {"a": member(ORDERS, owned=orders(0, 1)), "b": member(ORDERS, owned=orders(1))}
 
     assigned = assign("uniform", members, {ORDERS: TopicSpec(3)}, homogeneous=homogeneous)
@@ -108,9 +108,7 @@ def test_of_two_who_own_the_same_the_first_keeps_it(homogeneous: bool) -> None:
 
 @pytest.mark.parametrize("homogeneous", [True, False])
 @pytest.mark.parametrize("unknown", [2, 7])
-def test_a_partition_that_this_broker_has_not_heard_of_counts_for_nothing(
-    homogeneous: bool, unknown: int
-) -> None:
+def test_an_unknown_partition_does_not_count(homogeneous: bool, unknown: int) -> None:
     members = {"a": member(ORDERS, owned=orders(0, unknown)), "b": member(ORDERS)}
 
     assigned = assign("uniform", members, {ORDERS: TopicSpec(2)}, homogeneous=homogeneous)

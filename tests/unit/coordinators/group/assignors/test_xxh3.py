@@ -28,7 +28,7 @@ from barnabas.coordinators.group.assignors.xxh3 import xxh3_64
         (3000, 0x0094F5EE9C4ECF16),
     ],
 )
-def test_it_is_what_kafkas_library_computes(length: int, expected: int) -> None:
+def test_hashes_equal_those_of_kafkas_library(length: int, expected: int) -> None:
     data = bytes((31 * at * at + 7 * at + length) % 256 for at in range(length))
 
     assert xxh3_64(data) == expected

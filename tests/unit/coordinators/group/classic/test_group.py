@@ -3,8 +3,7 @@
 import pytest
 
 from barnabas.coordinators.group.classic.group import ClassicGroup
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CLASSIC, Group
+from barnabas.coordinators.group.group import CLASSIC, Group, GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from support.group.stories import RANGE, SESSION_MS, START_MS, Member, Story, subscription
 
@@ -61,7 +60,7 @@ def test_it_is_a_group_as_the_ground_knows_them() -> None:
     assert isinstance(group, ClassicGroup)
     assert (group.kind, group.protocol_type, group.state, group.is_empty) == (CLASSIC, "", "Empty", True)
     assert group.durable() is None
-    assert story.ground.groups["g"] is group
+    assert story.context.groups["g"] is group
 
 
 # Commits
@@ -91,7 +90,7 @@ def test_a_commit_of_a_member_must_be_of_this_generation() -> None:
     assert commit(group, a, instance_id="three") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_members_that_are_called_to_join_commit_what_they_are_about_to_give_up() -> None:
+def test_members_may_commit_while_a_rebalance_is_prepared() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     group.joins("b")
@@ -120,7 +119,7 @@ def test_a_commit_counts_as_a_heartbeat() -> None:
     (a,) = group.is_stable_with("a")
     group.waits(SESSION_MS - 1)
 
-    group.group.heard_from(a.id, group.stage.now)
+    group.group.extend_session(a.id, group.stage.now)
 
     group.waits(SESSION_MS - 1)
     assert group.state == "Stable"
@@ -131,11 +130,11 @@ def test_a_commit_counts_as_a_heartbeat() -> None:
 def test_a_commit_without_a_member_extends_no_session() -> None:
     group = Story()
     group.is_stable_with("a")
-    timers = len(group.ground.timers)
+    timers = len(group.context.timers)
 
-    group.group.heard_from("", group.stage.now)
+    group.group.extend_session("", group.stage.now)
 
-    assert len(group.ground.timers) == timers
+    assert len(group.context.timers) == timers
 
 
 # Administration
@@ -186,7 +185,7 @@ def test_protocol_and_metadata_are_described_while_the_group_is_stable(state: st
 # Subscriptions and expiry
 
 
-def test_it_is_subscribed_to_what_its_members_read() -> None:
+def test_a_group_is_subscribed_to_the_topics_of_its_members() -> None:
     group = Story()
     group.joins("a", protocols=[("range", subscription("orders", "bills"))])
     group.joins("b", protocols=[("range", subscription("mails", version=3))])
@@ -203,7 +202,7 @@ def test_before_the_first_generation_it_may_read_anything() -> None:
     assert group.group.is_subscribed_to("whatever")
 
 
-def test_what_was_read_counts_until_the_next_generation() -> None:
+def test_subscriptions_count_until_the_next_generation() -> None:
     group = Story()
     a, b = group.joins("a"), group.joins("b", protocols=[("range", subscription("mails"))])
     group.opens(a, b)
@@ -234,7 +233,7 @@ def test_an_empty_group_and_one_of_another_type_read_nothing() -> None:
     assert not connect.group.is_subscribed_to("orders")
 
 
-def test_a_group_that_was_loaded_knows_what_its_members_read() -> None:
+def test_a_loaded_group_knows_the_subscriptions_of_its_members() -> None:
     group, _ = in_state("Stable")
     after = group.replayed()
 
@@ -253,7 +252,7 @@ def test_offsets_of_an_empty_group_age_from_when_it_became_empty() -> None:
     assert group.replayed().group.offsets_expire_from(5) == START_MS + 6_000
 
 
-def test_offsets_of_consumers_age_while_the_group_is_stable_and_its_topics_are_known() -> None:
+def test_offsets_age_in_a_stable_group_with_known_topics() -> None:
     stable, _ = in_state("Stable")
     preparing, _ = in_state("PreparingRebalance")
     unknown, _ = in_state("Stable", protocols=[("range", b"?")])

@@ -96,7 +96,7 @@ def test_an_unknown_member_id_is_refused_with_and_without_a_group() -> None:
     stranger.id = "x-1"
 
     without = group.asks_to_join(stranger)
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
     group.is_stable_with("a")
     within = group.asks_to_join(stranger)
 
@@ -110,7 +110,7 @@ def test_a_session_timeout_out_of_bounds_is_refused_before_a_group_is_made(sessi
     group = Story()
 
     assert group.asks_to_join(Member("a"), session_ms=session_ms).error is ErrorCode.INVALID_SESSION_TIMEOUT
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
     assert group.stage.records == []
 
 
@@ -128,7 +128,7 @@ def test_an_empty_group_id_is_refused_before_anything_else() -> None:
     assert group.asks_to_join(a, session_ms=0).error is ErrorCode.INVALID_GROUP_ID
     assert group.beats(a) is ErrorCode.INVALID_GROUP_ID
     assert group.leaves(a).error_code == ErrorCode.INVALID_GROUP_ID
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
 
 
 def test_a_client_id_too_long_for_a_member_id_is_refused() -> None:
@@ -143,7 +143,7 @@ def test_a_client_id_too_long_for_a_member_id_is_refused() -> None:
 # Protocols
 
 
-def test_the_protocol_that_most_prefer_is_taken_of_those_that_all_support() -> None:
+def test_the_most_preferred_common_protocol_is_chosen() -> None:
     group = Story()
     a = group.joins("a", protocols=[("only-a", b""), ("range", b"ra"), ("sticky", b"sa")])
     b = group.joins("b", protocols=[("sticky", b"sb"), ("range", b"rb")])
@@ -155,7 +155,7 @@ def test_the_protocol_that_most_prefer_is_taken_of_those_that_all_support() -> N
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_a_member_that_shares_no_protocol_is_refused_and_the_group_goes_on(is_old: bool) -> None:
+def test_a_member_without_a_common_protocol_is_rejected(is_old: bool) -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b", protocols=[("range", b""), ("sticky", b"")])
     who = b if is_old else Member("new")
@@ -209,7 +209,7 @@ def test_a_duplicate_protocol_counts_once() -> None:
     group.learns(b)
 
 
-def test_a_member_that_changes_its_protocols_changes_what_all_support() -> None:
+def test_a_member_with_other_protocols_changes_the_common_protocols() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b", protocols=[("range", b""), ("sticky", b"")])
     group.joins(a, protocols=[("sticky", b"")])
@@ -225,7 +225,7 @@ def test_a_member_that_changes_its_protocols_changes_what_all_support() -> None:
 # Joining again
 
 
-def test_an_unchanged_follower_that_rejoins_a_stable_group_gets_the_current_generation() -> None:
+def test_an_unchanged_follower_rejoins_in_the_current_generation() -> None:
     group = Story()
     _, b = group.is_stable_with("a", "b")
 

@@ -139,4 +139,4 @@ def test_all_may_leave_at_once() -> None:
     assert group.state == "Empty"
     assert group.group.leader is None
     assert group.replayed().state == "Empty"
-    assert len(group.ground.timers) == 0
+    assert len(group.context.timers) == 0

@@ -1,6 +1,6 @@
 """The total limit of the metadata of classic members."""
 
-from barnabas.coordinators.group.classic.checks import METADATA_BYTES_MAX, SMALL_METADATA_BYTES
+from barnabas.coordinators.group.classic.joins import METADATA_BYTES_MAX, SMALL_METADATA_BYTES
 from barnabas.protocol.error_codes import ErrorCode
 from support.group.stories import Member, Story
 

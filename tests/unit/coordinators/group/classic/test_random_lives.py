@@ -97,7 +97,7 @@ def check_waiting(life: Life) -> None:
 
 def check_timers(life: Life) -> None:
     """Nothing can wait for ever: where a round is open, its end is set."""
-    group, timers = life.group.group, life.group.ground.timers
+    group, timers = life.group.group, life.group.context.timers
     assert (("classic-join", "g", "") in timers) == (group.state == "PreparingRebalance")
     assert (("classic-sync", "g", "") in timers) == bool(group.unsynced)
     for member in group.members.values():

@@ -78,7 +78,7 @@ def test_the_initial_delay_ends_with_the_rebalance_timeout() -> None:
     assert second == 7
 
 
-def test_without_an_initial_delay_the_first_member_waits_for_nobody() -> None:
+def test_without_an_initial_delay_the_first_member_joins_at_once() -> None:
     group = Story(GroupSettings(initial_rebalance_delay_ms=0))
     a = group.joins("a")
 
@@ -133,7 +133,7 @@ def test_the_longest_rebalance_timeout_holds_for_all() -> None:
     assert not c.waits
 
 
-def test_if_the_leader_does_not_join_one_who_has_is_the_leader() -> None:
+def test_if_the_leader_does_not_rejoin_another_member_leads() -> None:
     group = Story()
     a, b = group.is_stable_with("a", "b")
     assert group.group.leader == a.id
@@ -268,7 +268,7 @@ def test_the_first_join_of_a_member_has_a_timeout() -> None:
     group.learns(a)
 
 
-def test_a_group_that_loses_its_last_member_is_empty_and_opens_a_generation_for_that() -> None:
+def test_a_group_without_members_is_empty_in_a_new_generation() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
 
@@ -280,7 +280,7 @@ def test_a_group_that_loses_its_last_member_is_empty_and_opens_a_generation_for_
     assert group.group.protocol_type == "consumer"
 
 
-def test_members_that_leave_during_the_initial_delay_leave_an_empty_group_when_it_is_over() -> None:
+def test_a_group_left_during_the_initial_delay_is_empty_after_it() -> None:
     group = Story()
     a = group.joins("a")
     group.leaves(a)

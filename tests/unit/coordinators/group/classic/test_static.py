@@ -72,7 +72,7 @@ def test_an_instance_that_is_no_member_is_unknown() -> None:
     assert group.asks_to_join(stranger).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_leader_that_comes_back_is_told_to_skip_the_assignment() -> None:
+def test_a_returning_static_leader_skips_the_assignment() -> None:
     group, _, two = stable()
     again = Member("again", "one")
 
@@ -85,7 +85,7 @@ def test_a_leader_that_comes_back_is_told_to_skip_the_assignment() -> None:
     assert group.group.leader == again.id
 
 
-def test_before_version_9_a_leader_that_comes_back_does_not_learn_that_it_is_the_leader() -> None:
+def test_before_version_9_a_returning_static_leader_is_a_follower() -> None:
     group, one, _ = stable()
     again = Member("again", "one")
 
@@ -163,7 +163,7 @@ def test_the_last_that_is_waited_for_may_be_replaced() -> None:
     group.learns(one, again)
 
 
-def test_one_who_is_replaced_before_it_has_synced_is_not_waited_for() -> None:
+def test_a_member_replaced_before_its_sync_is_not_awaited() -> None:
     group = Story()
     one, two = group.joins(Member("one", "one")), group.joins(Member("two", "two"))
     group.opens(one, two)
@@ -191,7 +191,7 @@ def test_a_static_member_that_does_not_join_stays_until_its_session_ends() -> No
     assert two.id not in group.group.members
 
 
-def test_one_who_takes_a_place_that_had_not_synced_has_to_sync_too() -> None:
+def test_a_replacement_of_an_unsynced_member_must_sync() -> None:
     group = Story()
     one, two = group.joins(Member("one", "one")), group.joins(Member("two", "two"))
     group.opens(one, two)
@@ -215,12 +215,12 @@ def test_a_static_leader_that_does_not_join_leads_no_more() -> None:
     assert {member.member_id for member in two.joined.members} == {one.id, two.id}
 
 
-def test_the_session_of_the_one_before_ends_nobody() -> None:
+def test_the_session_of_a_replaced_member_removes_no_one_else() -> None:
     group, one, two = stable()
     group.waits(SESSION_MS - 1_000, one)
     again = group.joins(Member("again", "two"))
     group.learns(again)
-    assert ("classic-session", "g", two.id) not in group.ground.timers
+    assert ("classic-session", "g", two.id) not in group.context.timers
 
     group.waits(2_000, one)
 

@@ -5,7 +5,7 @@ import pytest
 from barnabas.coordinators.decision.outcome import StoredRecord
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.protocol.stored.offsets import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from barnabas.protocol.stored.offsets import GroupMetadataValue, MemberMetadata
 from support.group.stories import HOST, REBALANCE_MS, SESSION_MS, START_MS, Member, Story, subscription
 
 pytestmark = pytest.mark.kernel
@@ -61,7 +61,7 @@ def test_the_assignment_is_written_with_everything_that_members_have_said() -> N
     )
 
 
-def test_a_group_that_becomes_empty_keeps_its_type_and_tells_since_when() -> None:
+def test_an_empty_group_keeps_its_type_and_the_time() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     group.waits(1_000)
@@ -151,12 +151,12 @@ def test_a_tombstone_takes_the_group_away() -> None:
 
     for record in gone.tombstones():
         group.stage.records.append(record)
-        group.classic.apply(GroupMetadataKey(group="g"), None)
+        group.classic.restore("g", None)
 
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
     assert gone.state == "Dead"
-    assert len(group.ground.timers) == 0
-    assert group.replayed().ground.groups == {}
+    assert len(group.context.timers) == 0
+    assert group.replayed().context.groups == {}
 
 
 def test_timers_of_a_group_that_is_gone_do_nothing() -> None:
@@ -164,7 +164,7 @@ def test_timers_of_a_group_that_is_gone_do_nothing() -> None:
     now = group.stage.now
 
     for what in ("classic-session", "classic-join", "classic-sync"):
-        outcome = group.classic.expire((what, "g", "a-1"), now)
+        outcome = group.classic.rebalances.expire((what, "g", "a-1"), now)
         assert (outcome.records, outcome.answers) == ([], [])
 
 
@@ -183,13 +183,13 @@ def test_a_group_of_old_records_has_one_timeout_and_no_time_since_when() -> None
         protocol_type="consumer", generation=5, protocol="range", leader="m", members=[member]
     )
 
-    story.classic.apply(GroupMetadataKey(group="g"), value)
+    story.classic.restore("g", value)
 
     assert story.group.members["m"].rebalance_timeout_ms == 9_000
     assert story.group.state_ms is None
 
 
-def test_a_record_with_an_odd_leader_or_an_instance_twice_is_loaded_all_the_same() -> None:
+def test_a_record_with_inconsistent_members_is_loaded() -> None:
     story = Story()
     members = [
         MemberMetadata(
@@ -207,7 +207,7 @@ def test_a_record_with_an_odd_leader_or_an_instance_twice_is_loaded_all_the_same
         protocol_type="consumer", generation=5, protocol="range", leader="gone", members=members
     )
 
-    story.classic.apply(GroupMetadataKey(group="g"), value)
+    story.classic.restore("g", value)
     story.stage.carry_out(story.classic.loaded(story.stage.now))
 
     assert list(story.group.members) == ["n"]
@@ -226,7 +226,7 @@ def test_pending_requests_are_refused_when_the_shard_is_closed() -> None:
 
     assert sync.error is join.join.error is ErrorCode.NOT_COORDINATOR
     assert join.joined.member_id == join.id
-    assert len(group.ground.timers) == 0
+    assert len(group.context.timers) == 0
     assert group.beats(a) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert group.asks_to_join(Member("d")).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert group.leaves(a).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -247,8 +247,8 @@ def test_an_adopted_group_has_sessions_and_may_be_called_to_join() -> None:
     group = Story()
     (a,) = group.is_stable_with("a")
     adopted = group.group
-    del group.ground.groups["g"]
-    group.ground.timers.cancel(("classic-session", "g", a.id))
+    del group.context.groups["g"]
+    group.context.timers.cancel(("classic-session", "g", a.id))
 
     group.classic.adopt(adopted, group.stage.now)
     group.stage.carry_out(group.classic.rebalance(adopted, "a test", group.stage.now))

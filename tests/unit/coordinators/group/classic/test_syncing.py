@@ -118,7 +118,7 @@ def test_a_sync_with_an_unknown_group_is_refused(group_id: str, code: ErrorCode)
     group = Story(group_id=group_id)
 
     assert group.syncs(Member("x"), protocol_name="range").error is code
-    assert group.ground.groups == {}
+    assert group.context.groups == {}
 
 
 def test_old_assignments_are_dropped_if_the_new_one_does_not_arrive() -> None:
@@ -134,7 +134,7 @@ def test_old_assignments_are_dropped_if_the_new_one_does_not_arrive() -> None:
     assert [one.member_assignment for one in group.classic.describe(group.group).members] == [b""]
 
 
-def test_an_assignment_that_is_too_large_for_the_log_is_refused_and_the_group_goes_on() -> None:
+def test_an_assignment_too_large_for_the_log_is_rejected() -> None:
     group, leader, follower = opened()
     waiting = group.syncs(follower)
     written = len(group.stage.records)

@@ -1,6 +1,6 @@
 """Assignments of large groups, computed off the loop while their members continue."""
 
-from barnabas.coordinators.group.consumer.assigning import ASSIGNED_AT_ONCE_MAX, AssignmentJob
+from barnabas.coordinators.group.consumer.target import ASSIGNED_AT_ONCE_MAX, AssignmentJob
 from support.group.consumer_stories import Consumer, ConsumerStory
 from support.group.stories import GROUP
 

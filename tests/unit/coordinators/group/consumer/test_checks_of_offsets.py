@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from barnabas.coordinators.group.consumer.group import ConsumerGroup
-from barnabas.coordinators.group.consumer.member import ClassicSide
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.consumer.member import ClassicMetadata
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from support.group.consumer_stories import Consumer, ConsumerStory, topic_id
 
@@ -56,7 +56,7 @@ def test_a_member_commits_in_its_epoch() -> None:
     assert _commits(story.group, "nobody", 4) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_commit_of_an_older_epoch_is_good_for_partitions_that_the_member_had_then() -> None:
+def test_an_older_epoch_may_commit_partitions_assigned_then() -> None:
     story, _ = _story_with_a_share()
 
     assert _commits(story.group, "stays", 2, partition=0) is ErrorCode.NONE
@@ -67,7 +67,7 @@ def test_a_commit_of_an_older_epoch_is_good_for_partitions_that_the_member_had_t
     assert _commits(story.group, "stays", -1, partition=0) is ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_what_is_to_be_given_up_may_still_be_committed() -> None:
+def test_partitions_being_revoked_may_be_committed() -> None:
     story = ConsumerStory()
     old = story.joins("old")
     story.joins("new")
@@ -78,10 +78,10 @@ def test_what_is_to_be_given_up_may_still_be_committed() -> None:
     assert _commits(story.group, "old", 2, partition=next(iter(revoking))) is ErrorCode.NONE
 
 
-def test_members_of_the_classic_protocol_are_told_of_generations() -> None:
+def test_members_of_the_classic_protocol_get_generation_errors() -> None:
     story, _ = _story_with_a_share()
     member = story.group.members["stays"]
-    story.group.put_member(replace(member, classic=ClassicSide(10_000, (("range", b""),))))
+    story.group.put_member(replace(member, classic=ClassicMetadata(10_000, (("range", b""),))))
 
     assert _commits(story.group, "stays", 4, version=8) is ErrorCode.NONE
     assert _commits(story.group, "stays", 5) is ErrorCode.ILLEGAL_GENERATION
@@ -89,7 +89,7 @@ def test_members_of_the_classic_protocol_are_told_of_generations() -> None:
     assert _fetches(story.group, "stays", 3) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_versions_without_epochs_are_too_old_for_members_of_the_consumer_protocol() -> None:
+def test_versions_without_epochs_are_rejected_for_consumer_members() -> None:
     story, _ = _story_with_a_share()
 
     assert _commits(story.group, "stays", 4, version=8) is ErrorCode.UNSUPPORTED_VERSION
@@ -111,7 +111,7 @@ def test_a_transaction_need_not_say_for_which_member_it_commits() -> None:
     assert _commits(story.group, "", 3, is_txn=True) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_offsets_are_fetched_by_anybody_or_by_a_member_in_its_epoch() -> None:
+def test_offsets_are_fetched_without_a_member_or_in_its_epoch() -> None:
     story, _ = _story_with_a_share()
 
     assert _fetches(story.group, None, -1) is ErrorCode.NONE
@@ -132,7 +132,7 @@ def test_a_group_with_members_is_not_deleted() -> None:
     story.group.check_delete()
 
 
-def test_offsets_of_topics_that_are_read_are_told_apart() -> None:
+def test_subscribed_topics_are_distinguished() -> None:
     story, _ = _story_with_a_share()
 
     assert story.group.is_subscribed_to("orders")
@@ -140,7 +140,7 @@ def test_offsets_of_topics_that_are_read_are_told_apart() -> None:
     assert story.group.offsets_expire_from(77) == 77
 
 
-def test_what_is_to_be_given_up_may_be_committed_in_an_older_epoch() -> None:
+def test_partitions_being_revoked_may_be_committed_in_an_older_epoch() -> None:
     story, member = _story_with_a_share()
     for new in ("b", "c", "d"):
         story.joins(new)

@@ -242,12 +242,12 @@ def test_the_timers_of_a_static_member_that_is_replaced_are_gone() -> None:
     story = MixedStory()
     story.joins("consumer")
     one = story.joins_classically(Classic(instance_id="one"))
-    assert ("classic-member-sync", "g", one.id) in story.ground.timers
+    assert ("classic-member-sync", "g", one.id) in story.context.timers
 
     story.joins_classically(Classic(instance_id="one"))
 
     for kind in ("session", "classic-member-sync"):
-        assert (kind, "g", one.id) not in story.ground.timers
+        assert (kind, "g", one.id) not in story.context.timers
 
 
 def test_version_0_uses_the_session_timeout_for_rebalances() -> None:

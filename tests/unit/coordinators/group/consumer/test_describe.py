@@ -3,7 +3,7 @@
 from support.group.consumer_stories import ConsumerStory
 
 
-def test_a_group_is_described_with_what_members_have_and_should_have() -> None:
+def test_a_group_is_described_with_current_and_target_assignments() -> None:
     story = ConsumerStory()
     old = story.joins("old")
     story.joins("new")
@@ -35,7 +35,7 @@ def test_topics_that_are_gone_are_left_out() -> None:
     assert member.assignment.topic_partitions == member.target_assignment.topic_partitions == []
 
 
-def test_states_are_told_from_counts() -> None:
+def test_the_group_state_follows_from_counts() -> None:
     story = ConsumerStory()
     first = story.joins("a")
     assert story.group.state == "Stable"
@@ -44,7 +44,7 @@ def test_states_are_told_from_counts() -> None:
     assert story.group.state == "Reconciling"
     story.settles(first, second)
     story.leaves(second)
-    assert story.group.state == "Assigning"
+    assert story.group.state == "DeferredAssignments"
     story.leaves(first)
 
     assert story.group.state == "Empty"

@@ -29,7 +29,7 @@ def _assigned(group: ClassicGroup, member_id: str) -> set[int]:
     return {number for given in read.assigned_partitions for number in given.partitions}
 
 
-def test_the_last_member_of_the_consumer_protocol_leaves_a_classic_group_that_rebalances() -> None:
+def test_downgrading_the_last_consumer_member_starts_a_rebalance() -> None:
     story, modern, classic = _mixed()
     epoch = story.group.epoch
 
@@ -66,7 +66,7 @@ def test_the_log_has_only_the_classic_group() -> None:
     ]
     after = story.replayed()
     assert after.shard.durable() == story.shard.durable()
-    assert after.ground.groups["g"].state == "Stable"
+    assert after.context.groups["g"].state == "Stable"
 
 
 def test_an_expired_session_downgrades_too() -> None:
@@ -80,7 +80,7 @@ def test_an_expired_session_downgrades_too() -> None:
     assert list(story.classic_group.members) == [classic.id]
 
 
-def test_sessions_go_on_in_the_classic_group() -> None:
+def test_sessions_continue_after_a_downgrade() -> None:
     story, modern, classic = _mixed()
     story.leaves(modern)
     story.asks_to_join_classically(classic)
@@ -100,7 +100,7 @@ def test_no_timer_of_the_consumer_group_is_left() -> None:
 
     for kind in ("session", "rebalance", "classic-member-join", "classic-member-sync"):
         for member_id in (modern.id, classic.id):
-            assert (kind, "g", member_id) not in story.ground.timers
+            assert (kind, "g", member_id) not in story.context.timers
 
 
 @pytest.mark.parametrize("migration", ["disabled", "upgrade"])
@@ -129,7 +129,7 @@ def test_the_last_member_of_all_leaves_an_empty_consumer_group() -> None:
     assert story.group.is_empty
 
 
-def test_a_static_member_that_restarts_with_the_classic_protocol_downgrades_without_a_rebalance() -> None:
+def test_a_static_member_downgrades_without_a_rebalance() -> None:
     story, modern, classic = _mixed(instance_id="one")
     epoch, had = story.group.epoch, modern.partitions()
 
@@ -157,7 +157,7 @@ def test_a_downgrading_restart_with_another_subscription_starts_a_rebalance() ->
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
-def test_a_static_member_that_comes_back_with_its_own_id_downgrades_too() -> None:
+def test_a_static_member_rejoining_with_its_id_downgrades_too() -> None:
     story, modern, classic = _mixed(instance_id="one")
     had = modern.partitions()
 

@@ -7,10 +7,10 @@ from barnabas.base.ids import Uuid
 from barnabas.coordinators.group.consumer.member import ConsumerMember, MemberState
 from barnabas.coordinators.group.consumer.reconcile import (
     Owned,
+    StepInputs,
     SubscribedTopics,
-    Surroundings,
     Target,
-    reconciled,
+    next_step,
 )
 from support.group.consumer_stories import image_of, topic_id
 
@@ -29,20 +29,20 @@ def _step(
     holders: Mapping[tuple[Uuid, int], str] | None = None,
 ) -> ConsumerMember:
     held = holders or {}
-    around = Surroundings(
+    around = StepInputs(
         owned=owned,
         subscribed=SubscribedTopics(frozenset(names), IMAGE),
         subscription_changed=changed,
         holder=lambda topic, partition: held.get((topic, partition)),
     )
-    return reconciled(member, target, around)
+    return next_step(member, target, around)
 
 
 def _target(*partitions: int, epoch: int = 6, topic: Uuid = ORDERS) -> Target:
     return Target(epoch, {topic: frozenset(partitions)})
 
 
-def test_what_stays_keeps_its_epoch_and_what_comes_has_the_new_one() -> None:
+def test_retained_partitions_keep_their_epoch_and_new_ones_get_the_current() -> None:
     after = _step(MEMBER, _target(0, 1, 2))
 
     assert after.assigned == {ORDERS: {0: 3, 1: 5, 2: 6}}
@@ -56,21 +56,21 @@ def test_a_partition_that_another_holds_is_waited_for() -> None:
     assert (after.epoch, after.state) == (6, MemberState.UNRELEASED)
 
 
-def test_what_is_owned_and_not_wanted_is_given_up_in_the_old_epoch() -> None:
+def test_owned_partitions_outside_the_target_are_revoked_in_the_old_epoch() -> None:
     after = _step(MEMBER, _target(0), owned=[(ORDERS, [0, 1])])
 
     assert (after.assigned, after.revoking) == ({ORDERS: {0: 3}}, {ORDERS: {1: 5}})
     assert (after.epoch, after.state) == (5, MemberState.UNREVOKED)
 
 
-def test_what_is_not_owned_any_more_need_not_be_given_up() -> None:
+def test_unowned_partitions_need_no_revocation() -> None:
     after = _step(MEMBER, _target(0), owned=[(ORDERS, [0])])
 
     assert (after.assigned, after.revoking) == ({ORDERS: {0: 3}}, {})
     assert (after.epoch, after.state) == (6, MemberState.STABLE)
 
 
-def test_what_a_member_was_giving_up_it_may_have_back() -> None:
+def test_a_member_may_regain_a_partition_being_revoked() -> None:
     revokes = replace(
         MEMBER, state=MemberState.UNREVOKED, assigned={ORDERS: {0: 3}}, revoking={ORDERS: {1: 5}}
     )
@@ -90,7 +90,7 @@ def test_a_member_that_has_not_given_up_stays_where_it_is() -> None:
     assert _step(revokes, _target(0), owned=None) is revokes
 
 
-def test_topics_that_are_not_subscribed_to_are_not_taken_from_an_old_target() -> None:
+def test_unsubscribed_topics_of_an_old_target_are_not_assigned() -> None:
     target = Target(6, {ORDERS: frozenset({0, 1}), PAYMENTS: frozenset({3})})
 
     after = _step(MEMBER, target, names=("orders",))
@@ -99,7 +99,7 @@ def test_topics_that_are_not_subscribed_to_are_not_taken_from_an_old_target() ->
     assert after.state is MemberState.STABLE
 
 
-def test_a_changed_subscription_gives_up_topics_although_the_target_is_the_old_one() -> None:
+def test_a_changed_subscription_revokes_topics_before_a_new_target() -> None:
     member = replace(MEMBER, assigned={ORDERS: {0: 3}, PAYMENTS: {2: 5}})
     target = Target(5, {ORDERS: frozenset({0}), PAYMENTS: frozenset({2})})
 
@@ -111,7 +111,7 @@ def test_a_changed_subscription_gives_up_topics_although_the_target_is_the_old_o
     assert (without.assigned, without.revoking, without.state) == ({ORDERS: {0: 3}}, {}, MemberState.STABLE)
 
 
-def test_a_member_that_gives_up_already_gives_up_more_when_its_subscription_changes() -> None:
+def test_a_revoking_member_revokes_more_after_a_subscription_change() -> None:
     revokes = replace(
         MEMBER,
         state=MemberState.UNREVOKED,

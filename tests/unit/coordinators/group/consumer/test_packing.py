@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import Record
 from barnabas.coordinators.group.consumer import records
-from barnabas.coordinators.group.consumer.member import ClassicSide, ConsumerMember, MemberState
+from barnabas.coordinators.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState
 from barnabas.protocol.stored import consumer_groups as stored
 from barnabas.protocol.stored.framing import encode_key, encode_value
 
@@ -24,7 +24,7 @@ PARTITION = st.integers(0, 2**31 - 1)
 TARGET = st.dictionaries(TOPIC, st.frozensets(PARTITION, max_size=200), max_size=3)
 HELD = st.dictionaries(TOPIC, st.dictionaries(PARTITION, INT32, max_size=200), max_size=3)
 CLASSIC = st.none() | st.builds(
-    ClassicSide, INT32, st.lists(st.tuples(ID, st.binary(max_size=40)), max_size=3).map(tuple)
+    ClassicMetadata, INT32, st.lists(st.tuples(ID, st.binary(max_size=40)), max_size=3).map(tuple)
 )
 MEMBER = st.builds(
     ConsumerMember,

@@ -10,7 +10,7 @@ from barnabas.coordinators.group.consumer.patterns import (
     Found,
     TopicPatterns,
 )
-from barnabas.coordinators.group.errors import GroupError
+from barnabas.coordinators.group.group import GroupError
 from barnabas.protocol.error_codes import ErrorCode
 from support.group.consumer_stories import image_of
 

@@ -152,10 +152,10 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def what_was_counted_is_what_there_is(self) -> None:
-        group = self.story.ground.groups.get("g") if hasattr(self, "story") else None
+        group = self.story.context.groups.get("g") if hasattr(self, "story") else None
         if not isinstance(group, ConsumerGroup) or group.shares is None:
             return
-        topics = {topic.id: TopicSpec(9) for topic in self.story.ground.image.topics.values()}
+        topics = {topic.id: TopicSpec(9) for topic in self.story.context.image.topics.values()}
         counted, anew = group.shares, Shares(group.members, group.targets)
         for member_id in ("somebody", *group.members):
             told = counted.deal(member_id, frozenset(topics), topics)
@@ -163,7 +163,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
-        if not hasattr(self, "story") or "g" not in self.story.ground.groups:
+        if not hasattr(self, "story") or "g" not in self.story.context.groups:
             return
         owners: dict[tuple[Uuid, int], str] = {}
         for member in self.story.group.members.values():
@@ -178,7 +178,7 @@ class Lives(RuleBasedStateMachine):
         """What a client takes to be its own, as long as the group counts it in, no other has been given."""
         if not hasattr(self, "story"):
             return
-        group = self.story.ground.groups.get("g")
+        group = self.story.context.groups.get("g")
         owners: dict[tuple[Uuid, int], str] = {}
         for member in self.members:
             if group is None or member.id not in self.story.group.members:

@@ -168,7 +168,7 @@ def test_within_the_interval_a_new_epoch_keeps_the_assignment() -> None:
 
     second = story.joins("second")
 
-    assert story.group.state == "Assigning"
+    assert story.group.state == "DeferredAssignments"
     assert (second.epoch, second.partitions()) == (2, set())
     story.stage.pass_time(1)
     story.beats(second)
@@ -185,7 +185,7 @@ def test_a_clock_set_back_does_not_delay_an_assignment() -> None:
 
     story.joins("second")
 
-    assert story.group.state != "Assigning"
+    assert story.group.state != "DeferredAssignments"
 
 
 def test_groups_have_intervals_of_their_own() -> None:
@@ -195,7 +195,7 @@ def test_groups_have_intervals_of_their_own() -> None:
 
     answer = story.asks_to_join(story.joins("second"))
 
-    assert story.group.state != "Assigning"
+    assert story.group.state != "DeferredAssignments"
     assert answer.heartbeat_interval_ms == 7_000
 
 
@@ -229,7 +229,7 @@ def test_unsubscribed_topics_are_revoked_before_the_new_target() -> None:
 
     member.takes(story.asks(member, subscribed_topic_names=["orders"], topic_partitions=member.says()))
 
-    assert story.group.state == "Assigning"
+    assert story.group.state == "DeferredAssignments"
     assert (member.partitions("orders"), member.partitions("payments")) == ({0, 1}, set())
 
 
@@ -266,7 +266,7 @@ def test_the_assignor_that_a_member_asks_for_when_it_joins_counts_at_once() -> N
     assert targets["b"] == {topic_id("orders"): {1}, topic_id("payments"): {1}}
 
 
-def test_the_hash_of_the_topics_follows_what_the_group_reads() -> None:
+def test_the_topic_hash_follows_the_subscriptions_of_the_group() -> None:
     story = ConsumerStory(topics={"orders": 2, "payments": 2})
     first = story.joins("a")
     story.beats(first)

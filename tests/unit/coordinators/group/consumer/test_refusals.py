@@ -37,7 +37,7 @@ def test_a_join_that_is_not_whole_is_an_invalid_request(wrong: dict[str, Any]) -
 
     assert story.error(answer) is ErrorCode.INVALID_REQUEST
     assert answer.error_message
-    assert not story.ground.groups
+    assert not story.context.groups
 
 
 def test_version_0_is_given_an_id_when_it_joins() -> None:
@@ -51,7 +51,7 @@ def test_version_0_is_given_an_id_when_it_joins() -> None:
     assert list(story.group.members) == [answer.member_id]
 
 
-def test_version_0_must_say_who_leaves() -> None:
+def test_version_0_needs_a_member_id_to_leave() -> None:
     story = ConsumerStory()
     story.joins("a")
 
@@ -108,7 +108,7 @@ def test_an_epoch_of_before_the_last_is_fenced() -> None:
     assert story.error(answer) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_the_epoch_of_before_is_fenced_with_partitions_that_the_member_does_not_have() -> None:
+def test_the_previous_epoch_is_fenced_with_unassigned_partitions() -> None:
     story = ConsumerStory()
     member, other = story.is_stable_with("a", "b")
     story.leaves(other)
@@ -137,7 +137,7 @@ def test_a_full_group_accepts_only_its_members() -> None:
     assert story.asks_to_join(Consumer("c")).error_code == 0
 
 
-def test_a_bad_regular_expression_is_refused_and_the_group_goes_on() -> None:
+def test_an_invalid_regular_expression_is_rejected() -> None:
     story = ConsumerStory()
     member = story.joins("a")
     before = len(story.stage.records)
@@ -178,7 +178,7 @@ def test_an_instance_id_that_a_dynamic_member_makes_up_is_unknown() -> None:
 LOG_BYTES_MAX = 100_000
 
 
-def test_a_subscription_that_the_log_does_not_take_is_refused_and_the_group_goes_on() -> None:
+def test_a_subscription_too_large_for_the_log_is_rejected() -> None:
     story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX)
     first = story.joins("first")
     before = story.shard.durable()
@@ -193,7 +193,7 @@ def test_a_subscription_that_the_log_does_not_take_is_refused_and_the_group_goes
     assert len(first.partitions()) == 6
 
 
-def test_what_is_large_and_fits_is_taken() -> None:
+def test_a_large_subscription_that_fits_is_accepted() -> None:
     story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX)
 
     story.joins("first", topics=[f"{n:0200}" for n in range(400)])
@@ -203,12 +203,12 @@ def test_what_is_large_and_fits_is_taken() -> None:
 
 def test_an_expression_for_more_topics_than_the_log_takes_is_refused() -> None:
     story = ConsumerStory(batch_bytes_max=LOG_BYTES_MAX, topics={f"{n:0200}": 1 for n in range(600)})
-    story.ground.patterns.put(".*", Found(frozenset(story.topics), 1))
+    story.context.patterns.put(".*", Found(frozenset(story.topics), 1))
 
     answer = story.asks_to_join(Consumer("a", topics=None, regex=".*"))
 
     assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not story.ground.groups
+    assert not story.context.groups
 
 
 def test_more_partitions_than_the_log_takes_are_not_assigned() -> None:
@@ -217,4 +217,4 @@ def test_more_partitions_than_the_log_takes_are_not_assigned() -> None:
     answer = story.asks_to_join(Consumer("a"))
 
     assert story.error(answer) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not story.ground.groups
+    assert not story.context.groups

@@ -157,7 +157,7 @@ def test_a_second_member_reuses_a_resolved_expression() -> None:
     assert story.kinds().count("RegularExpression") == 1
 
 
-def test_members_of_different_expressions_share_what_both_match() -> None:
+def test_members_with_different_expressions_share_common_topics() -> None:
     story = ConsumerStory(topics=TOPICS)
     orders = Consumer("a", topics=None, regex="orders.*")
     everything = Consumer("b", topics=None, regex=".*")

@@ -116,7 +116,7 @@ def test_a_group_that_is_deleted_is_gone_from_the_log() -> None:
 
     story.stage.ask(lambda to, _: story.shard.delete(["g"], to))
 
-    assert "g" not in story.ground.groups
+    assert "g" not in story.context.groups
     assert _compacted(story.stage.records, keep_tombstones=False) == []
 
 
@@ -129,7 +129,7 @@ def test_partitions_of_a_release_without_assignment_epochs_have_the_member_s() -
         state=0,
         assigned_partitions=[
             stored.TopicPartitions(
-                topic_id=story.ground.new_uuid(), partitions=[1, 2], assignment_epochs=None
+                topic_id=story.context.new_uuid(), partitions=[1, 2], assignment_epochs=None
             )
         ],
         partitions_pending_revocation=[],
@@ -173,7 +173,7 @@ def test_a_tombstone_of_the_group_takes_it_away() -> None:
 
     story.shard.apply(StoredRecord(stored.ConsumerGroupMetadataKey(group_id="g"), None))
 
-    assert "g" not in story.ground.groups
+    assert "g" not in story.context.groups
 
 
 def test_a_tombstone_of_the_target_epoch_takes_it_away() -> None:

@@ -110,7 +110,7 @@ def test_a_static_member_that_leaves_permanently_loses_its_partitions() -> None:
     assert story.group.static == {"two": "2"}
 
 
-def test_a_session_of_the_replaced_member_does_not_end_that_of_its_successor() -> None:
+def test_the_session_of_a_replaced_member_does_not_end_its_successor() -> None:
     story = ConsumerStory()
     one, two = _pair(story)
     story.leaves(one, epoch=-2)
@@ -121,10 +121,10 @@ def test_a_session_of_the_replaced_member_does_not_end_that_of_its_successor() -
     story.waits(SESSION_MS, two, back)
 
     assert len(story.group.members) == 2
-    assert ("session", "g", "1") not in story.ground.timers
+    assert ("session", "g", "1") not in story.context.timers
 
 
-def test_a_member_that_was_away_when_the_group_moved_on_follows_when_it_is_back() -> None:
+def test_a_static_member_catches_up_with_the_epoch_after_its_return() -> None:
     story = ConsumerStory()
     one, two = _pair(story)
     story.leaves(one, epoch=-2)
@@ -155,8 +155,8 @@ def test_the_timers_of_the_replaced_member_are_gone_at_once() -> None:
 
     story.joins(Consumer("1 again", instance_id="one"))
 
-    assert ("session", "g", "1") not in story.ground.timers
-    assert ("session", "g", "1 again") in story.ground.timers
+    assert ("session", "g", "1") not in story.context.timers
+    assert ("session", "g", "1 again") in story.context.timers
 
 
 def test_partitions_of_an_absent_static_member_have_epoch_0() -> None:
@@ -169,7 +169,7 @@ def test_partitions_of_an_absent_static_member_have_epoch_0() -> None:
     assert set(partitions.values()) == {0}
 
 
-def test_a_member_that_comes_back_with_another_subscription_keeps_what_it_can() -> None:
+def test_a_returning_member_with_another_subscription_keeps_common_topics() -> None:
     story = ConsumerStory(topics={"orders": 6, "payments": 2})
     one, two, three = story.is_stable_with(Consumer("1", instance_id="one"), "2", "3")
     had = one.partitions()

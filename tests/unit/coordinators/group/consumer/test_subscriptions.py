@@ -17,7 +17,7 @@ def _of(*members: ConsumerMember, **resolved: set[str]) -> Subscriptions:
     return subscriptions
 
 
-def test_only_the_first_and_the_last_subscriber_of_a_topic_change_what_a_group_reads() -> None:
+def test_only_the_first_and_last_subscriber_change_the_topics_of_a_group() -> None:
     subscriptions = Subscriptions()
 
     assert subscriptions.replace(None, _member("a", "b")) == {"a", "b"}
@@ -36,14 +36,14 @@ def test_a_topic_that_is_named_and_matched_is_there_once() -> None:
     assert list(subscriptions) == ["a"]
 
 
-def test_members_that_all_name_the_same_are_alike() -> None:
+def test_members_with_the_same_topics_are_homogeneous() -> None:
     assert _of().homogeneous(1)
     assert _of(_member("a", "b"), _member("a", "b")).homogeneous(2)
     assert not _of(_member("a", "b"), _member("a")).homogeneous(2)
     assert not _of(_member("a")).homogeneous(2)
 
 
-def test_members_that_all_have_the_one_expression_are_alike() -> None:
+def test_members_with_one_expression_are_homogeneous() -> None:
     both = _member(regex="r"), _member(regex="r")
 
     assert _of(*both, r={"a", "b"}).homogeneous(2)
@@ -55,7 +55,7 @@ def test_a_name_beside_the_expression_may_be_of_one_member_only() -> None:
     assert not _of(_member("c", regex="r"), _member(regex="r"), r={"a"}).homogeneous(2)
 
 
-def test_what_one_member_reads_is_its_names_and_what_its_expression_stands_for() -> None:
+def test_a_member_subscribes_to_its_topics_and_the_matches_of_its_expression() -> None:
     subscriptions = _of(_member("c", regex="r"), r={"a"})
 
     assert subscriptions.topics_of(_member("c", regex="r")) == {"a", "c"}

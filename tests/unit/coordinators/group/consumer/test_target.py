@@ -3,9 +3,8 @@
 import pytest
 
 from barnabas.coordinators.decision.outcome import StoredRecord
-from barnabas.coordinators.group.assignors.homogeneous import share_evenly
+from barnabas.coordinators.group.assignors.homogeneous import owned_by, share_evenly
 from barnabas.coordinators.group.assignors.spec import Assignment, TopicSpec
-from barnabas.coordinators.group.assignors.targets import owned_by
 from barnabas.protocol.stored import consumer_groups as stored
 from support.group.consumer_stories import Consumer, ConsumerStory, topic_id
 
@@ -39,7 +38,7 @@ def test_each_that_joins_is_assigned_as_if_all_were_assigned_together(partitions
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
-def test_who_leaves_while_the_others_move_leaves_its_part_to_those_who_come() -> None:
+def test_partitions_of_a_leaving_member_go_to_new_members() -> None:
     story = ConsumerStory(topics={"orders": 7})
     members = [story.joins(name) for name in NAMES[:4]]
 
@@ -50,7 +49,7 @@ def test_who_leaves_while_the_others_move_leaves_its_part_to_those_who_come() ->
     assert story.group.targets == expected(["m0", "m2", "m3", "late"], targets, 7)
 
 
-def test_the_counts_are_gone_when_all_have_what_they_should_have() -> None:
+def test_counts_are_dropped_when_all_members_have_their_targets() -> None:
     story = ConsumerStory(topics={"orders": 7})
     members = [story.joins(name) for name in NAMES[:3]]
     assert story.group.shares is not None
@@ -63,7 +62,7 @@ def test_the_counts_are_gone_when_all_have_what_they_should_have() -> None:
     assert story.group.targets == expected(["m0", "m1", "m2", "late"], targets, 7)
 
 
-def test_a_target_of_somebody_who_is_no_member_makes_the_counts_void() -> None:
+def test_a_target_without_a_member_invalidates_the_counts() -> None:
     story = ConsumerStory(topics={"orders": 7})
     story.joins("m0")
     story.joins("m1")
@@ -73,7 +72,7 @@ def test_a_target_of_somebody_who_is_no_member_makes_the_counts_void() -> None:
     assert story.group.shares is None
 
 
-def test_who_has_a_target_before_it_joins_keeps_what_it_may_of_it() -> None:
+def test_a_target_that_exists_before_the_join_is_kept_where_valid() -> None:
     story = ConsumerStory(topics={"orders": 7})
     story.joins("m0")
     story.joins("m1")
@@ -89,7 +88,7 @@ def test_who_has_a_target_before_it_joins_keeps_what_it_may_of_it() -> None:
     assert story.group.targets == expected(["m0", "m1", "m2", "late", "last"], targets, 7)
 
 
-def test_a_static_member_that_comes_back_has_the_place_of_the_one_it_was() -> None:
+def test_a_returning_static_member_keeps_its_position() -> None:
     story = ConsumerStory(topics={"orders": 4})
     first = story.joins(Consumer("m0", instance_id="one"))
     second = story.joins("m1")
@@ -116,7 +115,7 @@ def test_a_partition_with_two_owners_goes_to_the_first_of_them() -> None:
     assert _numbers(story) == [0, 1, 2, 3]
 
 
-def test_what_members_say_alike_is_kept_once() -> None:
+def test_equal_member_metadata_is_interned() -> None:
     story = ConsumerStory(topics={"orders": 4})
     for name in NAMES[:3]:
         story.joins(Consumer(name, topics=["".join(["or", "ders"])]))

@@ -20,7 +20,7 @@ def _upgraded() -> tuple[MixedStory, Classic, Consumer]:
     return story, classic, story.joins("new")
 
 
-def test_classic_members_stay_with_what_they_have() -> None:
+def test_classic_members_keep_their_partitions_after_an_upgrade() -> None:
     story, classic, new = _upgraded()
 
     member = story.group.members[classic.id]
@@ -102,7 +102,7 @@ def test_a_classic_member_is_taken_out_when_its_own_session_ends() -> None:
     assert new.partitions() == set(range(6))
 
 
-def test_a_member_that_restarts_with_the_consumer_protocol_takes_its_own_place() -> None:
+def test_a_static_member_upgrades_in_place() -> None:
     story = MixedStory()
     classic = Classic(instance_id="one")
     story.is_classic_with(classic, parts=[ALL])
@@ -125,7 +125,7 @@ def test_an_empty_classic_group_is_replaced() -> None:
 
     assert new.partitions() == set(range(6))
     assert "GroupMetadata-" in story.kinds(before)
-    assert isinstance(story.ground.groups["g"], ConsumerGroup)
+    assert isinstance(story.context.groups["g"], ConsumerGroup)
     assert story.replayed().shard.durable() == story.shard.durable()
 
 
@@ -243,7 +243,7 @@ def test_a_group_in_its_first_rebalance_is_not_upgraded() -> None:
     assert waiting.waits
 
 
-def test_a_classic_member_that_sends_a_heartbeat_of_the_consumer_protocol_speaks_it_from_then_on() -> None:
+def test_a_consumer_heartbeat_upgrades_a_classic_member() -> None:
     story, classic, new = _upgraded()
     story.follows(classic)
     story.follows(classic)
@@ -274,7 +274,7 @@ def test_a_group_too_large_for_one_batch_stays_classic() -> None:
     assert story.beats_classically(members[0]) is ErrorCode.NONE
 
 
-def test_a_classic_member_whose_subscription_the_log_does_not_take_is_refused() -> None:
+def test_a_classic_member_with_a_subscription_too_large_is_rejected() -> None:
     story = MixedStory(batch_bytes_max=100_000)
     classic = Classic()
     story.is_classic_with(classic, parts=[ALL])

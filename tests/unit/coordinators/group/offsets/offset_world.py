@@ -7,10 +7,11 @@ from typing import Any
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.coordinators.decision.outcome import Caller, Now, Outcome, Record, ReplyTo, StoredRecord
-from barnabas.coordinators.group.errors import GroupError
-from barnabas.coordinators.group.ground import CLASSIC, Ground
+from barnabas.coordinators.group.context import ShardContext
+from barnabas.coordinators.group.group import CLASSIC, GroupError
 from barnabas.coordinators.group.offsets.offsets import Offsets
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset
+from barnabas.coordinators.group.offsets.txn_commits import PendingOffset
 from barnabas.coordinators.group.settings import GroupSettings
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.protocol.messages.group_offsets import (
@@ -79,7 +80,7 @@ class ToldGroup:
     def tombstones(self) -> list[Record]:
         return [group_tombstone(self.id)]
 
-    def heard_from(self, member_id: str, now: Now) -> None:
+    def extend_session(self, member_id: str, now: Now) -> None:
         self.heard.append((member_id, now))
 
 
@@ -128,18 +129,25 @@ class World:
     """One shard's offsets. What is decided is applied at once."""
 
     def __init__(self, **settings: Any) -> None:
-        self.ground = Ground(GroupSettings(**settings), Random(1))
-        self.offsets = Offsets(self.ground, self.new_group)
+        self.context = ShardContext(GroupSettings(**settings), Random(1))
+        self.offsets = Offsets(self.context, self.new_group, self._apply_group_record)
 
     def new_group(self, group_id: str, **told: Any) -> ToldGroup:
-        group = self.ground.groups[group_id] = ToldGroup(group_id, **told)
+        group = self.context.groups[group_id] = ToldGroup(group_id, **told)
         return group
+
+    def _apply_group_record(self, record: Record) -> None:
+        """Records of groups are not applied."""
+
+    def pend(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
+        """Commit offsets in a transaction."""
+        for one in records:
+            self.offsets.apply(PendingOffset(producer_id, one))
 
     def carry_out(self, outcome: Outcome) -> Any:
         """Apply the records and return the answer, None if there is none."""
         for one in outcome.records:
-            if isinstance(one, OffsetRecord):
-                self.offsets.apply(one)
+            self.offsets.apply(one)
         return outcome.answers[0][1] if outcome.answers else None
 
     def commit(self, request: OffsetCommitRequest, *, version: int = VERSION, now: Now = NOW) -> Any:

@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.coordinators.decision.outcome import ReplyTo
-from barnabas.coordinators.group.ground import CONSUMER
+from barnabas.coordinators.group.group import CONSUMER
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset, read_offset
 from barnabas.protocol.error_codes import ErrorCode
 from unit.coordinators.group.offsets.offset_world import NOW, World, caller, codes, commit_request
@@ -26,7 +26,7 @@ def test_a_commit_writes_a_record_for_each_partition_and_changes_nothing_itself(
     assert answered is to
     assert codes(response) == {("t", 0): ErrorCode.NONE, ("u", 3): ErrorCode.NONE}
     assert world.offsets.count == 0
-    assert world.ground.groups == {}
+    assert world.context.groups == {}
 
 
 def test_a_commit_without_a_generation_makes_a_group_when_it_is_applied() -> None:
@@ -34,7 +34,7 @@ def test_a_commit_without_a_generation_makes_a_group_when_it_is_applied() -> Non
 
     world.commit(commit_request("g", {("t", 0): 7}))
 
-    assert list(world.ground.groups) == ["g"]
+    assert list(world.context.groups) == ["g"]
     assert world.committed("g", "t", 0) == (7, ErrorCode.NONE)
 
 
@@ -59,7 +59,7 @@ def test_an_empty_group_id_is_one_like_others() -> None:
     assert world.committed("", "t", 0) == (7, ErrorCode.NONE)
 
 
-def test_what_the_group_refuses_is_refused_for_every_partition() -> None:
+def test_a_group_error_applies_to_every_partition() -> None:
     world = World()
     world.new_group("g", refuses={"commit": ErrorCode.UNKNOWN_MEMBER_ID})
     request = commit_request("g", {("t", 0): 7, ("u", 1): 8}, member_id="m")
@@ -70,7 +70,7 @@ def test_what_the_group_refuses_is_refused_for_every_partition() -> None:
     assert world.offsets.count == 0
 
 
-def test_the_group_is_asked_with_what_the_request_says() -> None:
+def test_the_group_validates_member_and_epoch_of_the_request() -> None:
     world = World()
     group = world.new_group("g")
     request = commit_request(
@@ -83,7 +83,7 @@ def test_the_group_is_asked_with_what_the_request_says() -> None:
     assert group.asked == [("commit", "m", "i", 3, False, 7), ("commit_of", TOPIC_ID, 4, 3, "m")]
 
 
-def test_one_partition_that_the_member_does_not_own_refuses_the_whole_commit() -> None:
+def test_one_unowned_partition_fails_the_whole_commit() -> None:
     world = World()
     world.new_group("g", kind=CONSUMER, refuses={"commit_of": ErrorCode.STALE_MEMBER_EPOCH})
 
@@ -128,7 +128,7 @@ def test_a_commit_of_which_nothing_is_taken_makes_no_group() -> None:
 
     world.commit(commit_request("g", {("t", 0): 7}, metadata="x"))
 
-    assert world.ground.groups == {}
+    assert world.context.groups == {}
 
 
 def test_leader_epoch_metadata_and_topic_id_are_kept() -> None:
@@ -158,7 +158,7 @@ def test_no_metadata_is_kept_as_an_empty_text() -> None:
     ("retention_ms", "expire_ms"),
     [(0, NOW.ms), (60_000, NOW.ms + 60_000), (2**63 - 1, NOW.ms - 2**63 - 1), (-2, NOW.ms - 2)],
 )
-def test_a_retention_of_its_own_says_when_the_offset_expires(retention_ms: int, expire_ms: int) -> None:
+def test_a_retention_time_in_the_request_sets_the_expiry(retention_ms: int, expire_ms: int) -> None:
     world = World()
     request = commit_request("g", {("t", 0): 7}, retention_time_ms=retention_ms)
 

@@ -57,12 +57,12 @@ def test_groups_that_have_nothing_but_offsets_are_made_when_all_is_loaded() -> N
     )
     world.offsets.replay(batch_of([record("gone", "t", 0, None)]))
     world.offsets.replay(batch_of([record("k", "t", 0, 7)], producer_id=1, producer_epoch=0, base_sequence=0))
-    assert list(world.ground.groups) == ["g"]
+    assert list(world.context.groups) == ["g"]
 
     world.offsets.loaded()
 
-    assert sorted(world.ground.groups) == ["g", "h", "k"]
-    assert world.ground.groups["g"] is there
+    assert sorted(world.context.groups) == ["g", "h", "k"]
+    assert world.context.groups["g"] is there
 
 
 def test_other_records_are_handed_back_in_their_order() -> None:
@@ -307,5 +307,5 @@ def test_bytes_that_were_changed_are_read_or_refused(data: st.DataObject) -> Non
     except Malformed:
         assert world.offsets.count == 0
     world.offsets.loaded()
-    for group in world.ground.groups:
+    for group in world.context.groups:
         world.offsets.fetch(OffsetFetchRequestGroup(group_id=group, topics=None), require_stable=False)

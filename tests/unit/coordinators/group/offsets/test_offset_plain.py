@@ -5,19 +5,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.coordinators.group.offsets.plain import (
+from barnabas.coordinators.group.offsets.record import (
     EPOCH_MAX,
+    NO_EXPIRY,
     NOT_PLAIN,
     OLD,
     TIME_MAX,
     WITH_ID,
+    CommittedOffset,
     form_in,
+    pack_offset,
     plain_facts,
     plain_form,
     plain_value,
+    value_fault,
 )
-from barnabas.coordinators.group.offsets.record import NO_EXPIRY, CommittedOffset, pack_offset
-from barnabas.coordinators.group.offsets.values import value_fault
 from barnabas.protocol.stored.framing import encode_value
 from barnabas.protocol.stored.offsets import OffsetCommitValue
 
@@ -49,9 +51,7 @@ def again(value: bytes) -> bytes:
 
 
 @given(OFFSETS, EPOCHS, TIMES, st.sampled_from([ID, ZERO_UUID]))
-def test_what_is_written_now_comes_out_the_same(
-    offset: int, epoch: int, time_ms: int, topic_id: Uuid
-) -> None:
+def test_current_records_round_trip(offset: int, epoch: int, time_ms: int, topic_id: Uuid) -> None:
     value = pack_offset(CommittedOffset(offset, epoch, "", time_ms, NO_EXPIRY, topic_id))
 
     assert again(value) == value
@@ -59,7 +59,7 @@ def test_what_is_written_now_comes_out_the_same(
 
 
 @given(OFFSETS, EPOCHS, TIMES)
-def test_what_earlier_releases_wrote_comes_out_the_same(offset: int, epoch: int, time_ms: int) -> None:
+def test_records_of_earlier_releases_round_trip(offset: int, epoch: int, time_ms: int) -> None:
     value = v3(offset, epoch, time_ms)
 
     assert plain_form(value, 0, len(value)) == OLD
@@ -97,7 +97,7 @@ def test_a_value_may_be_anywhere_in_the_data(before: bytes, after: bytes) -> Non
         v3(7, 2**31 - 1, NOW_MS),
     ],
 )
-def test_what_has_more_to_say_is_not_plain(value: bytes) -> None:
+def test_records_with_further_fields_are_not_plain(value: bytes) -> None:
     assert plain_facts(value, 0, len(value)) == NOT_PLAIN
 
 
@@ -109,7 +109,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("value", PLAIN)
-def test_whatever_byte_is_another_it_comes_out_the_same_or_is_not_plain(value: bytes) -> None:
+def test_a_changed_byte_round_trips_or_is_not_plain(value: bytes) -> None:
     for at in range(len(value)):
         for byte in range(256):
             changed = value[:at] + bytes([byte]) + value[at + 1 :]
@@ -120,7 +120,7 @@ def test_whatever_byte_is_another_it_comes_out_the_same_or_is_not_plain(value: b
 
 
 @pytest.mark.parametrize("value", PLAIN)
-def test_what_is_too_long_or_too_short_is_not_plain(value: bytes) -> None:
+def test_records_of_wrong_length_are_not_plain(value: bytes) -> None:
     for size in range(len(value)):
         assert plain_facts(value[:size], 0, size) == NOT_PLAIN
     longer = value + b"\x00" * 20
@@ -130,7 +130,7 @@ def test_what_is_too_long_or_too_short_is_not_plain(value: bytes) -> None:
 
 @given(st.integers(0, 4), st.binary(max_size=45))
 @example(4, bytes(12) + b"\x01" + bytes(9))
-def test_what_is_plain_has_no_fault(version: int, rest: bytes) -> None:
+def test_plain_records_are_valid(version: int, rest: bytes) -> None:
     """The loader asks for no more of it."""
     value = version.to_bytes(2) + rest
 

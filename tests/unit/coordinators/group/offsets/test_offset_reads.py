@@ -39,7 +39,7 @@ def test_a_committed_offset_is_read_with_all_that_was_said_of_it() -> None:
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_group_or_an_offset_that_is_not_there_is_no_error(stable: bool) -> None:
+def test_a_missing_group_or_offset_is_not_an_error(stable: bool) -> None:
     world = World()
     world.new_group("g")
 
@@ -75,7 +75,7 @@ def test_all_offsets_of_no_group_are_none() -> None:
 
 
 @pytest.mark.parametrize("topics", [None, []])
-def test_what_the_group_refuses_is_the_answer_of_the_whole_group(
+def test_a_group_error_is_the_response_for_the_whole_group(
     topics: list[OffsetFetchRequestTopics] | None,
 ) -> None:
     world = World()
@@ -91,7 +91,7 @@ def test_what_the_group_refuses_is_the_answer_of_the_whole_group(
     assert group.asked == [("fetch", "m", 4)]
 
 
-def test_a_dead_group_answers_like_one_that_is_not_there() -> None:
+def test_a_dead_group_answers_like_a_missing_group() -> None:
     world = World()
     world.offsets.apply(record("g", "t", 0, 7))
     world.new_group("g", refuses={"fetch": ErrorCode.GROUP_ID_NOT_FOUND})
@@ -117,11 +117,11 @@ def test_an_offset_of_a_topic_that_was_made_anew_is_not_seen(kept: Uuid, wanted:
     assert response.topics[0].partitions[0].committed_offset == offset
 
 
-def test_who_wants_stable_offsets_is_told_of_open_transactions() -> None:
+def test_require_stable_reports_open_transactions() -> None:
     world = World()
     world.offsets.apply(record("g", "t", 0, 7))
     world.offsets.apply(record("g", "t", 1, 8))
-    world.offsets.pend(1, [record("g", "t", 0, 20)])
+    world.pend(1, [record("g", "t", 0, 20)])
 
     assert world.committed("g", "t", 0, stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     assert world.committed("g", "t", 0) == (7, ErrorCode.NONE)

@@ -51,7 +51,7 @@ def test_values_are_those_of_the_declared_message(committed: CommittedOffset) ->
 
 
 @given(COMMITTED)
-def test_what_was_packed_is_read_back(committed: CommittedOffset) -> None:
+def test_packed_records_are_read_back(committed: CommittedOffset) -> None:
     expected = committed
     if committed.expire_ms != NO_EXPIRY:
         # Version 1 has no room for these.

@@ -40,7 +40,7 @@ def at(ms: int) -> Now:
 # Asked to
 
 
-def test_deleting_writes_tombstones_for_what_is_there() -> None:
+def test_deleting_writes_tombstones_for_existing_offsets() -> None:
     world = World()
     world.offsets.apply(record("g", "t", 0, 7))
     world.offsets.apply(record("g", "t", 1, 8))
@@ -56,9 +56,9 @@ def test_deleting_writes_tombstones_for_what_is_there() -> None:
     assert world.committed("g", "t", 1) == (8, ErrorCode.NONE)
 
 
-def test_deleting_takes_what_is_pending_too() -> None:
+def test_deleting_removes_pending_offsets_too() -> None:
     world = World()
-    world.offsets.pend(1, [record("g", "t", 0, 7)])
+    world.pend(1, [record("g", "t", 0, 7)])
 
     outcome = world.offsets.delete(delete_request("g", ("t", 0)), ReplyTo())
     world.carry_out(outcome)
@@ -108,7 +108,7 @@ def test_forgetting_a_group_takes_all_of_it() -> None:
     world.offsets.apply(record("g", "u", 1, 7))
     world.offsets.apply(record("g", "t", 0, 7))
     world.offsets.apply(record("h", "t", 0, 7))
-    world.offsets.pend(1, [record("g", "t", 0, 8), record("g", "v", 0, 8)])
+    world.pend(1, [record("g", "t", 0, 8), record("g", "v", 0, 8)])
 
     assert world.offsets.forget("g") == [
         record("g", "t", 0, None),
@@ -194,7 +194,7 @@ def test_offsets_of_subscribed_topics_do_not_expire() -> None:
     assert world.offsets.expire(at(1000)).records == [record("g", "u", 0, None)]
 
 
-def test_an_offset_with_an_expiry_of_its_own_goes_by_that() -> None:
+def test_an_offset_with_its_own_expiry_uses_it() -> None:
     world = World(offsets_retention_ms=100)
     for partition, expire_ms in enumerate((50, 5000)):
         value = pack_offset(CommittedOffset(7, -1, "", 0, expire_ms))
@@ -205,7 +205,7 @@ def test_an_offset_with_an_expiry_of_its_own_goes_by_that() -> None:
     assert world.offsets.expire(at(4999)).records == [record("g", "t", 0, None)]
 
 
-def test_while_a_group_may_not_expire_neither_does_an_offset_with_an_expiry_of_its_own() -> None:
+def test_no_offset_expires_while_the_group_may_not() -> None:
     world = World()
     world.new_group("g", expire_from=lambda _: None)
     world.offsets.apply(OffsetRecord("g", "t", 0, pack_offset(CommittedOffset(7, -1, "", 0, 50))))
@@ -216,7 +216,7 @@ def test_while_a_group_may_not_expire_neither_does_an_offset_with_an_expiry_of_i
 def test_nothing_of_an_open_transaction_expires() -> None:
     world = World(offsets_retention_ms=100)
     world.offsets.apply(record("g", "t", 0, 7))
-    world.offsets.pend(1, [record("g", "t", 0, 8), record("h", "t", 0, 8)])
+    world.pend(1, [record("g", "t", 0, 8), record("h", "t", 0, 8)])
 
     assert world.offsets.expire(at(1000)).records == []
 
@@ -237,7 +237,7 @@ def test_offsets_of_deleted_topics_go_in_all_groups() -> None:
         for topic in ("t", "u"):
             world.offsets.apply(record(group, topic, 0, 7, topic_id=OLD))
     world.offsets.apply(record("g", "t", 1, 7))
-    world.offsets.pend(1, [record("g", "t", 0, 9), record("k", "t", 3, 9), record("k", "u", 3, 9)])
+    world.pend(1, [record("g", "t", 0, 9), record("k", "t", 3, 9), record("k", "u", 3, 9)])
 
     outcome = world.offsets.topics_deleted({"t"})
 
@@ -252,11 +252,11 @@ def test_offsets_of_deleted_topics_go_in_all_groups() -> None:
 
 def test_offsets_of_a_topic_that_was_made_anew_stay() -> None:
     world = World()
-    world.ground.image = replace(world.ground.image, topics={"t": TopicImage("t", NEW, ())})
+    world.context.image = replace(world.context.image, topics={"t": TopicImage("t", NEW, ())})
     world.offsets.apply(record("g", "t", 0, 7, topic_id=OLD))
     world.offsets.apply(record("g", "t", 1, 7, topic_id=NEW))
     world.offsets.apply(record("g", "t", 2, 7))
-    world.offsets.pend(1, [record("h", "t", 0, 7, topic_id=NEW)])
+    world.pend(1, [record("h", "t", 0, 7, topic_id=NEW)])
 
     outcome = world.offsets.topics_deleted({"t"})
 

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordinators.group.offsets.rows import FREE, NOT_FOUND, ROW_WORDS, GroupOffsets, fitting, home
-from barnabas.coordinators.group.offsets.table import pack_key
+from barnabas.coordinators.group.offsets.table import (
+    FREE,
+    NOT_FOUND,
+    ROW_WORDS,
+    GroupOffsets,
+    fitting,
+    home,
+    pack_key,
+)
 
 pytestmark = pytest.mark.kernel
 
@@ -26,14 +33,14 @@ def contents(offsets: GroupOffsets) -> dict[int, object]:
         assert facts == offset + 1
         found[key] = offset
         at = offsets.next_row(at + ROW_WORDS)
-    odd = dict(offsets.odd_ones())
+    odd = dict(offsets.other_values())
     assert not odd.keys() & found.keys()
     return found | odd
 
 
 def got(offsets: GroupOffsets, key: int) -> object:
     offset, facts = offsets.row(key)
-    return offsets.odd(key) if facts == FREE else offset
+    return offsets.other(key) if facts == FREE else offset
 
 
 def change(offsets: GroupOffsets, model: dict[int, object], key: int, content: object) -> None:
@@ -41,7 +48,7 @@ def change(offsets: GroupOffsets, model: dict[int, object], key: int, content: o
         assert offsets.remove(key) == (model.pop(key, None) is not None)
         return
     if isinstance(content, bytes):
-        is_new = offsets.put_odd(key, content)
+        is_new = offsets.put_other(key, content)
     else:
         assert isinstance(content, int)
         is_new = offsets.put(key, content, content + 1)
@@ -63,7 +70,7 @@ def test_rows_behave_like_a_dictionary(steps: list[tuple[int, int | bytes | None
 
 
 @pytest.mark.parametrize("topics", [1, 7, 300])
-def test_many_come_and_go(topics: int) -> None:
+def test_many_rows_are_added_and_removed(topics: int) -> None:
     """Until nothing is left, in an order of their own: rows move up into gaps, and round the end."""
     rng = Random(topics)
     keys = [pack_key(number % topics, number // topics) for number in range(600)]

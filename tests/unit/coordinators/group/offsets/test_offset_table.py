@@ -82,7 +82,7 @@ def test_a_group_goes_from_many_offsets_to_one_to_none() -> None:
 
 
 @given(st.integers(0, 2**28 - 1), st.integers(-(2**31), 2**31 - 1))
-def test_topic_and_partition_come_back_out_of_a_key(topic: int, partition: int) -> None:
+def test_topic_and_partition_are_unpacked_from_a_key(topic: int, partition: int) -> None:
     key = pack_key(topic, partition)
 
     assert (topic_in(key), partition_in(key)) == (topic, partition)
@@ -119,17 +119,17 @@ def test_the_id_of_a_topic_is_forgotten_with_its_last_offset(new_id: Uuid) -> No
     table = OffsetTable()
     table.put("g", "x", 0, committed(1, OLD_ID))
     table.put("g", "x", 1, committed(2, new_id))
-    assert [value for _, value in table.offsets_of("g").odd_ones()] == [committed(2, new_id)]
+    assert [value for _, value in table.offsets_of("g").other_values()] == [committed(2, new_id)]
 
     table.remove("g", "x", 0)
     table.remove("g", "x", 1)
     table.put("g", "x", 0, committed(3, new_id))
 
-    assert table.offsets_of("g").odd_ones() == []
+    assert table.offsets_of("g").other_values() == []
     assert table.get("g", "x", 0) == committed(3, new_id)
 
 
-def test_numbers_that_are_given_again_come_without_an_id() -> None:
+def test_reused_numbers_have_no_id() -> None:
     table = OffsetTable()
     table.put("g", "x", 0, committed(1, OLD_ID))
     table.remove("g", "x", 0)
@@ -138,7 +138,7 @@ def test_numbers_that_are_given_again_come_without_an_id() -> None:
     table.put("g", "y", 1, committed(3, NEW_ID))
 
     assert table.of_group("g") == [("y", 0, committed(2)), ("y", 1, committed(3, NEW_ID))]
-    assert table.offsets_of("g").odd_ones() == []
+    assert table.offsets_of("g").other_values() == []
 
 
 def test_groups_that_are_removed_leave_no_memory_behind() -> None:

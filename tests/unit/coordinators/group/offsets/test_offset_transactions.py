@@ -18,19 +18,19 @@ PARTITIONS = (0, 1)
 
 def test_an_offset_is_seen_when_its_transaction_is_committed() -> None:
     world = World()
-    world.offsets.pend(1, [record("g", "t", 0, 7)])
+    world.pend(1, [record("g", "t", 0, 7)])
     assert world.committed("g", "t", 0) == (-1, ErrorCode.NONE)
 
     world.offsets.end_transaction(1, commit=True)
 
     assert world.committed("g", "t", 0, stable=True) == (7, ErrorCode.NONE)
-    assert list(world.ground.groups) == ["g"]
+    assert list(world.context.groups) == ["g"]
 
 
 def test_an_offset_of_an_aborted_transaction_is_never_seen() -> None:
     world = World()
     world.offsets.apply(record("g", "t", 0, 5))
-    world.offsets.pend(1, [record("g", "t", 0, 7)])
+    world.pend(1, [record("g", "t", 0, 7)])
 
     world.offsets.end_transaction(1, commit=False)
 
@@ -39,8 +39,8 @@ def test_an_offset_of_an_aborted_transaction_is_never_seen() -> None:
 
 def test_the_last_that_was_written_wins_whichever_transaction_ends_last() -> None:
     world = World()
-    world.offsets.pend(1, [record("g", "t", 0, 10)])
-    world.offsets.pend(2, [record("g", "t", 0, 20)])
+    world.pend(1, [record("g", "t", 0, 10)])
+    world.pend(2, [record("g", "t", 0, 20)])
 
     world.offsets.end_transaction(2, commit=True)
     assert world.committed("g", "t", 0, stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
@@ -51,9 +51,9 @@ def test_the_last_that_was_written_wins_whichever_transaction_ends_last() -> Non
 
 def test_a_producer_that_commits_again_in_its_transaction_is_the_last() -> None:
     world = World()
-    world.offsets.pend(1, [record("g", "t", 0, 10)])
-    world.offsets.pend(2, [record("g", "t", 0, 20)])
-    world.offsets.pend(1, [record("g", "t", 0, 30)])
+    world.pend(1, [record("g", "t", 0, 10)])
+    world.pend(2, [record("g", "t", 0, 20)])
+    world.pend(1, [record("g", "t", 0, 30)])
 
     world.offsets.end_transaction(1, commit=True)
     world.offsets.end_transaction(2, commit=True)
@@ -63,7 +63,7 @@ def test_a_producer_that_commits_again_in_its_transaction_is_the_last() -> None:
 
 def test_a_plain_commit_after_a_pending_one_wins() -> None:
     world = World()
-    world.offsets.pend(1, [record("g", "t", 0, 10)])
+    world.pend(1, [record("g", "t", 0, 10)])
 
     world.offsets.apply(record("g", "t", 0, 20))
     world.offsets.end_transaction(1, commit=True)
@@ -75,7 +75,7 @@ def test_a_tombstone_in_a_transaction_does_not_wait() -> None:
     world = World()
     world.offsets.apply(record("g", "t", 0, 5))
 
-    world.offsets.pend(1, [record("g", "t", 0, None)])
+    world.pend(1, [record("g", "t", 0, None)])
 
     assert world.committed("g", "t", 0, stable=True) == (-1, ErrorCode.NONE)
 
@@ -143,7 +143,7 @@ def take(world: World, step: Step) -> None:
     elif step.producer is None:
         world.offsets.apply(record("g", "t", step.partition, step.offset))
     else:
-        world.offsets.pend(step.producer, [record("g", "t", step.partition, step.offset)])
+        world.pend(step.producer, [record("g", "t", step.partition, step.offset)])
 
 
 def as_batch(step: Step) -> bytes:
@@ -163,7 +163,7 @@ def as_batch(step: Step) -> bytes:
 
 
 @given(STEPS)
-def test_offsets_follow_the_order_of_the_log_and_are_the_same_when_it_is_replayed(steps: list[Step]) -> None:
+def test_offsets_follow_the_log_and_are_equal_after_a_replay(steps: list[Step]) -> None:
     live, replayed, model = World(), World(), Model()
 
     for position, step in enumerate(steps):
@@ -193,4 +193,4 @@ def test_nothing_is_kept_of_transactions_that_have_ended(steps: list[Step]) -> N
     committed, pending = world.offsets.durable()  # type: ignore[misc]
     assert pending == []
     assert sum(len(offsets) for offsets in committed.values()) == world.offsets.count
-    assert not world.offsets._pending._of_producers
+    assert not world.offsets._pending._by_producer

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinators.decision.outcome import EndMarker, InTransaction, Outcome, ReplyTo
-from barnabas.coordinators.group.ground import CONSUMER
+from barnabas.coordinators.group.group import CONSUMER
 from barnabas.coordinators.group.offsets.record import CommittedOffset, OffsetRecord, pack_offset, read_offset
 from barnabas.coordinators.group.offsets.txn_commits import PendingOffset, TransactionEnd, decide_end
 from barnabas.protocol.error_codes import ErrorCode
@@ -50,12 +50,12 @@ def test_a_commit_is_pending_offsets_of_its_producer_and_changes_nothing_itself(
     assert answered is to
     assert codes(response) == {("t", 0): ErrorCode.NONE, ("u", 3): ErrorCode.NONE}
     assert world.offsets.durable() == before
-    assert world.ground.groups == {}
+    assert world.context.groups == {}
 
 
 def test_leader_epoch_and_metadata_are_kept_and_topic_ids_are_not_as_in_kafka() -> None:
     world = World()
-    world.ground.image = image_of({"t": 1})
+    world.context.image = image_of({"t": 1})
     request = txn_request({("t", 0): 7}, metadata="über")
     request.topics[0].partitions[0].committed_leader_epoch = 5
 
@@ -125,7 +125,7 @@ def test_a_commit_with_a_generation_needs_a_group(version: int) -> None:
     assert refusal(World(), request, version=version) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_commit_without_a_generation_needs_no_group_whatever_member_it_names() -> None:
+def test_a_commit_without_a_generation_needs_no_group() -> None:
     assert len(decided(World(), txn_request({("t", 0): 7}, member_id="m")).records) == 1
 
 
@@ -141,7 +141,7 @@ def test_a_group_without_a_name_is_refused() -> None:
         (0, -1, ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_without_a_producer_nothing_is_written_because_it_would_be_read_as_a_plain_commit(
+def test_without_a_producer_no_transactional_offset_is_written(
     producer_id: int, epoch: int, code: ErrorCode
 ) -> None:
     request = txn_request({("t", 0): 7}, producer_id=producer_id, producer_epoch=epoch)
@@ -162,9 +162,9 @@ def test_a_marker_without_a_producer_is_refused(producer_id: int, epoch: int) ->
 # What the group is asked
 
 
-def test_the_group_is_asked_with_what_the_request_says_and_the_ids_of_its_topics() -> None:
+def test_the_group_validates_the_request_with_the_ids_of_its_topics() -> None:
     world = World()
-    world.ground.image = image_of({"t": 5})
+    world.context.image = image_of({"t": 5})
     group = world.new_group("g")
 
     decided(
@@ -189,9 +189,7 @@ def test_the_group_is_asked_with_what_the_request_says_and_the_ids_of_its_topics
     ],
 )
 @pytest.mark.parametrize("guard", ["commit", "commit_of"])
-def test_what_the_group_refuses_is_refused_for_every_partition(
-    guard: str, refused: ErrorCode, code: ErrorCode
-) -> None:
+def test_a_group_error_applies_to_every_partition(guard: str, refused: ErrorCode, code: ErrorCode) -> None:
     world = World()
     world.new_group("g", kind=CONSUMER, refuses={guard: refused})
     request = txn_request({("t", 0): 7, ("u", 1): 8}, member_id="m", generation_id=1)
@@ -199,9 +197,9 @@ def test_what_the_group_refuses_is_refused_for_every_partition(
     assert refusal(world, request) is code
 
 
-def test_what_is_too_long_is_said_before_the_group_is_asked_about_the_partition() -> None:
+def test_metadata_length_is_checked_before_partition_ownership() -> None:
     world = World(offset_metadata_bytes_max=0)
-    world.ground.image = image_of({"t": 1})
+    world.context.image = image_of({"t": 1})
     world.new_group("g", refuses={"commit_of": ErrorCode.STALE_MEMBER_EPOCH})
 
     request = txn_request({("t", 0): 7}, metadata="x")
@@ -209,7 +207,7 @@ def test_what_is_too_long_is_said_before_the_group_is_asked_about_the_partition(
     assert refusal(world, request) is ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
-def test_a_topic_that_is_gone_is_nobodys_even_if_nothing_of_it_would_be_taken() -> None:
+def test_a_deleted_topic_is_unowned_even_if_its_offset_is_invalid() -> None:
     world = World(offset_metadata_bytes_max=0)
     world.new_group("g", refuses={"commit_of": ErrorCode.STALE_MEMBER_EPOCH})
 

@@ -1,0 +1,1 @@
+"""The parts of `barnabas storage`: format and describe log directories, and list feature levels."""

@@ -1,0 +1,1 @@
+"""The parts of `barnabas up` and `barnabas broker`: settings of the node, its process and its signals."""

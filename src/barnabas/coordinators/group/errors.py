@@ -1,7 +1,0 @@
-"""Refusals of a group."""
-
-from barnabas.coordinators.decision.errors import Refused
-
-
-class GroupError(Refused):
-    """A refused request: Kafka's error code and a message."""
