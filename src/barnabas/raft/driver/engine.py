@@ -109,8 +109,10 @@ class Engine:
             if wait_ms is not None and wait_ms <= 0:
                 await self.feed(Tick())
                 continue
+            # Not wait_for(), which swallows a cancellation that comes together with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._rearm.wait(), None if wait_ms is None else wait_ms / 1000)
+                async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
+                    await self._rearm.wait()
 
     async def _sync_appended(self) -> None:
         while True:
@@ -202,7 +204,8 @@ class Engine:
     async def change(self, wait_ms: int) -> None:
         """Wait for news for followers: records, a high watermark, another leader."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._change.wait(), wait_ms / 1000)
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._change.wait()
 
     # Events and effects
 
@@ -211,10 +214,10 @@ class Engine:
 
         After a failure the core may be ahead of the disk: it may know of a vote that could not be written.
         """
-        if self.stopped is not None and not isinstance(self.stopped, asyncio.CancelledError):
-            raise QuorumClosed(self._why)
         try:
             async with self._turn:
+                if self.stopped is not None and not isinstance(self.stopped, asyncio.CancelledError):
+                    raise QuorumClosed(self._why)
                 effects = self.core.step(event, self._clock.monotonic_ms())
                 await self._carry_out(effects)
         except Exception as error:
