@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.sim.faults import Kind
+from barnabas.sim.disk_faults import Kind
 from barnabas.storage.errors import DirectoryOffline, DiskFull, StorageError
 from support.log.fault_world import T0, U0, V0, A, Broker, play
 from support.scale import seeds

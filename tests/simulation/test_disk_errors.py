@@ -9,7 +9,7 @@ from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.protocol.messages.log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.server.broker import Broker
-from barnabas.sim.faults import Kind
+from barnabas.sim.disk_faults import Kind
 from barnabas.sim.world import World
 from support.brokers import running
 from support.group.wire import commit, committed, find_coordinator

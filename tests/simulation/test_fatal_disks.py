@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.protocol.messages.cluster import MetadataRequest
 from barnabas.raft.errors import MetadataUnreadable
-from barnabas.sim.faults import Kind
+from barnabas.sim.disk_faults import Kind
 from barnabas.sim.world import World
 from support.brokers import broker_settings, make_broker, running
 from support.stories import Stopwatch, client_of

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.protocol.error_codes import ErrorCode
 from barnabas.server.broker import Broker
-from barnabas.sim.faults import Kind
+from barnabas.sim.disk_faults import Kind
 from barnabas.sim.world import World
 from barnabas.storage.errors import LogExists
 from support.brokers import running

@@ -48,6 +48,9 @@ def offences(tree: ast.AST) -> list[str]:
                 found.append(f"line {node.lineno}: {name}()")
             case ast.Call(func=ast.Name(id="Random")):
                 found.append(f"line {node.lineno}: dice of its own")
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="wait_for")):
+                # Python 3.11's swallows a cancellation that comes together with the result.
+                found.append(f"line {node.lineno}: wait_for(), use timeout()")
             case ast.Call(func=ast.Attribute(attr=name)) if name in ATTRIBUTES:
                 found.append(f"line {node.lineno}: .{name}()")
     return found

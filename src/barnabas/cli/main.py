@@ -35,6 +35,7 @@ COMMANDS = {
     "console-consumer": "print the records of topics: kafka-console-consumer.sh",
     "producer-perf-test": "measure the throughput of producing: kafka-producer-perf-test.sh",
     "consumer-perf-test": "measure the throughput of consuming: kafka-consumer-perf-test.sh",
+    "sim": "run simulated clusters under faults, and check what they promise",
 }
 
 # The commands that `barnabas` without arguments names, with an example each.

@@ -9,12 +9,13 @@ Names are in names.py, bytes in inodes.py, fault injection in faults.py.
 
 import copy
 import errno
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from random import Random
 
 from barnabas.base.clock import Clock
+from barnabas.sim.disk_faults import DEFAULT_ERRNO, Faults, Kind, PowerLoss
 from barnabas.sim.disk_file import SimFile, SimRange
-from barnabas.sim.faults import DEFAULT_ERRNO, Faults, Kind, PowerLoss
 from barnabas.sim.inodes import FileNode
 from barnabas.sim.names import DirectoryNode, Names, Node, Place, fail
 from barnabas.storage.files import Entry, File
@@ -23,6 +24,8 @@ __all__ = ["PowerLoss", "SimDisk"]
 
 # The free space of an unlimited disk.
 PLENTY = 1 << 50
+# Changes that a job of a killed process may still make; most jobs make fewer.
+CALLS_UNDER_WAY_MAX = 8
 
 
 class SimDisk:
@@ -144,11 +147,34 @@ class SimDisk:
         self.faults.restore_power()
         return "; ".join(lost) or "nothing was lost"
 
+    def process_ended(
+        self, under_way: Iterable[Callable[[], object]] = (), rng: Random | None = None
+    ) -> None:
+        """Close the files of a process that was killed. The page cache, and so every write, stays.
+
+        Of each job under way the kernel does some of the calls: none, all, or the first few.
+        """
+        rng = rng or self._rng
+        for job in under_way:
+            self.faults.lose_power_after(rng.randint(1, CALLS_UNDER_WAY_MAX))
+            if rng.random() < 0.5:
+                with suppress(BaseException):
+                    job()
+            self.faults.restore_power()
+        for _, node in self._files():
+            node.locked = False
+        self.generation += 1
+
     def fail(
         self, path_prefix: str, kinds: Collection[Kind], *, count: int = 1, errno: int = DEFAULT_ERRNO
     ) -> None:
         """Make the next `count` operations of these kinds under this prefix fail."""
         self.faults.fail(path_prefix, kinds, count, errno)
+
+    def heal(self) -> None:
+        """End planned errors, and give the disk room."""
+        self.faults.forget()
+        self.capacity = None
 
     def rot(self, path: str, at: int, mask: int) -> None:
         """Flip the bits of `mask` in one byte, in memory and on the disk."""
@@ -171,6 +197,13 @@ class SimDisk:
     def tree(self) -> dict[str, int]:
         """Every file with its size, for messages."""
         return {path: len(node.content) for path, node in self._files()}
+
+    def durable(self, path: str) -> bytes | None:
+        """The content that a file has after the worst power loss; None if the file is lost."""
+        node: Node | None = self._names.root
+        for part in self._names.parts(path):
+            node = node.durable_names.get(part) if isinstance(node, DirectoryNode) else None
+        return bytes(node.durable) if isinstance(node, FileNode) else None
 
     def branch(self, rng: Random) -> "SimDisk":
         """A copy of the disk with its unsynced state, so that both can be crashed differently.

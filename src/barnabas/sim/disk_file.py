@@ -5,7 +5,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from barnabas.sim.faults import PowerLoss
+from barnabas.sim.disk_faults import PowerLoss
 from barnabas.sim.inodes import FileNode
 from barnabas.sim.names import Place, fail
 from barnabas.storage.files import Buffer, NotCached

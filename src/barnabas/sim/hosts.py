@@ -69,6 +69,9 @@ class Hosts:
             raise ValueError(f"cannot add host {name!r}, existing hosts are {sorted(self._by_name)}")
         self._by_name[name] = _Host(name, f"10.0.0.{number}", f"fd00::{number:x}")
 
+    def names(self) -> list[str]:
+        return list(self._by_name)
+
     def need(self, *names: str) -> None:
         """Raise ValueError if a host does not exist, because a fault between such hosts tests nothing."""
         for name in names:
@@ -86,6 +89,10 @@ class Hosts:
             yield
         finally:
             _HERE.reset(token)
+
+    def enter(self, name: str) -> None:
+        """Run the rest of the current context on this host."""
+        _HERE.set(self._need(name).name)
 
     def resolve(self, name: str, port: int, family: int = socket.AF_UNSPEC) -> list[Address]:
         """All addresses of a name or an address, from the calling host's view."""

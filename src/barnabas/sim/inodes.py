@@ -30,6 +30,8 @@ class FileNode(Node):
     unsynced: list[Change] = field(default_factory=list)
     # Numbers of evicted pages.
     cold: set[int] = field(default_factory=set)
+    # Numbers of pages in memory whose bytes a failed sync has not written; the kernel counts them as clean.
+    unwritten: set[int] = field(default_factory=set)
     locked: bool = False
 
     def read(self, at: int, size: int) -> bytes:
@@ -47,7 +49,15 @@ class FileNode(Node):
         return None
 
     def cool(self) -> None:
-        self.cold = set(_pages(0, len(self.content)))
+        """Evict all pages. Those that a failed sync did not write are read from the disk again."""
+        size = len(self.content)
+        self.cold = set(_pages(0, size))
+        for page in sorted(self.unwritten):
+            start, end = page * PAGE, min((page + 1) * PAGE, size)
+            if start < end:
+                old = self.durable[start:end]
+                self.content[start:end] = old + bytes(end - start - len(old))
+        self.unwritten.clear()
 
     def write(self, at: int, data: bytes) -> None:
         self._need_position(at)
@@ -57,6 +67,11 @@ class FileNode(Node):
         self._warm(at, len(data))
         _put(self.content, at, data)
         self.unsynced.append((at, data))
+        for page in sorted(self.unwritten.intersection(_pages(at, len(data)))):
+            # The page is dirty again, and the next sync writes all of it.
+            start = page * PAGE
+            self.unsynced.append((start, bytes(self.content[start : start + PAGE])))
+            self.unwritten.discard(page)
 
     def truncate(self, size: int) -> None:
         self._need_position(size)
@@ -71,6 +86,9 @@ class FileNode(Node):
 
     def forget_unsynced(self) -> None:
         """After a failed sync the pages count as clean, and no later sync writes them."""
+        for at, data in self.unsynced:
+            if data is not None:
+                self.unwritten.update(_pages(at, len(data)))
         self.unsynced.clear()
 
     def rot(self, at: int, mask: int) -> None:
@@ -99,6 +117,7 @@ class FileNode(Node):
         before, self.content = self.content, bytearray(self.durable)
         self.locked = False
         self.cold = set()
+        self.unwritten = set()
         if before == self.content:
             return ""
         return f"{len(before)} bytes became {len(self.content)}, kept of {waiting} writes: {mode}"

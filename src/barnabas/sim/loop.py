@@ -4,24 +4,32 @@ It is asyncio's own selector loop, with its own transports, servers and streams.
 replaced: the selector advances virtual time instead of waiting (selector.py), sockets are simulated
 (network.py), and blocking work runs on the loop itself (executor.py).
 
+Programs on simulated machines (process.py) share the loop, but each has its own ready queue, timers, CPU time
+and clock: within a process callbacks run in the order that asyncio guarantees, between processes in any.
+
 A run ends when the story is done, or with SimulationStuck, SimulationTooLong or SimulationFailed. Each takes
 little real time.
 """
 
 import asyncio
 import gc
+import heapq
 import socket
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from functools import partial
+from hashlib import blake2b
 from random import Random
 from typing import Any, Final, TypeVar, cast
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from barnabas.sim.errors import SimulationFailed, SimulationStuck, SimulationTooLong, waiting
 from barnabas.sim.executor import SimExecutor
 from barnabas.sim.network import SimNetwork
+from barnabas.sim.process import CURRENT, Failure, Process
 from barnabas.sim.selector import SimSelector
 
 T = TypeVar("T")
@@ -34,9 +42,12 @@ class SimTask(asyncio.Task[T]):
     its address, so the order would change from run to run, and a failing seed could not be replayed.
     """
 
-    def __init__(self, coro: Coroutine[Any, Any, T], *, number: int, **rest: Any) -> None:
+    def __init__(
+        self, coro: Coroutine[Any, Any, T], *, number: int, process: Process | None, **rest: Any
+    ) -> None:
         # First, because the constructor of a task adds it to a set.
         self.number = number
+        self.process = process
         super().__init__(coro, **rest)
 
     def __hash__(self) -> int:
@@ -46,8 +57,9 @@ class SimTask(asyncio.Task[T]):
 class SimFuture(asyncio.Future[T]):
     """A numbered future, for the same reason."""
 
-    def __init__(self, *, number: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, *, number: int, process: Process | None, loop: asyncio.AbstractEventLoop) -> None:
         self.number = number
+        self.process = process
         super().__init__(loop=loop)
 
     def __hash__(self) -> int:
@@ -74,6 +86,14 @@ COLLECT_TURNS: Final = 20_000
 class SimLoop(asyncio.SelectorEventLoop):
     """The loop of one simulated world. `rng` makes all random decisions."""
 
+    # Of asyncio's base class, for the callbacks and timers outside of any process.
+    _ready: deque[Any]
+    _scheduled: list[Any]
+    _timer_cancelled_count: int
+    _stopping: bool
+    _process_events: Callable[[Any], None]
+    _asyncgens: WeakSet[Any]
+
     def __init__(self, rng: Random | None = None) -> None:
         rng = rng or Random(0)
         # In nanoseconds: a float would round, and a wait of 300 ms could end after 299.
@@ -82,22 +102,31 @@ class SimLoop(asyncio.SelectorEventLoop):
         self._thread: int | None = None
         self._unretrieved: list[tuple[str, BaseException | None]] = []
         self._open: WeakValueDictionary[int, asyncio.Transport] = WeakValueDictionary()
+        self._generators: WeakKeyDictionary[Any, Process | None] = WeakKeyDictionary()
+        self._processes: list[Process] = []
+        # The context of callbacks that belong to no process.
+        self.outside = Context()
+        self._steps = blake2b(digest_size=16)
         self.turns = 0
         self.turns_max = TURNS_MAX
         self.until_s = RUN_S_MAX
-        selector = SimSelector(Random(rng.random()), self._pass_time)
-        self.network = SimNetwork(self, selector, Random(rng.random()))
+        self.selector: Final = SimSelector(Random(rng.random()), self._pass_time)
+        self.network = SimNetwork(self, self.selector, Random(rng.random()))
         self.executor = SimExecutor(self, Random(rng.random()))
-        super().__init__(selector)
+        # Decides between processes that can run at the same time.
+        self._order = Random(rng.random())
+        super().__init__(self.selector)
         self.set_task_factory(cast(Any, self._make_task))
 
     # Time
 
     def time(self) -> float:
-        return self._now_ns / 1_000_000_000
+        """The monotonic time of the running process's machine."""
+        process = CURRENT.get()
+        return (self._now_ns if process is None else process.clock.ticks_ns()) / 1_000_000_000
 
     def time_ns(self) -> int:
-        """Nanoseconds since the start of the world."""
+        """True time: nanoseconds since the start of the world."""
         return self._now_ns
 
     def _pass_time(self, seconds: float | None) -> None:
@@ -111,7 +140,9 @@ class SimLoop(asyncio.SelectorEventLoop):
             gc.collect()
         if seconds is None:
             raise SimulationStuck(f"deadlock: no event is scheduled {self._waiting()}")
-        then_ns = self._now_ns + round(seconds * 1_000_000_000)
+        self._pass_to(self._now_ns + round(seconds * 1_000_000_000))
+
+    def _pass_to(self, then_ns: int) -> None:
         if then_ns > self.until_s * 1_000_000_000:
             raise SimulationTooLong(f"limit of {self.until_s} s exceeded {self._waiting()}")
         self._now_ns = then_ns
@@ -122,10 +153,157 @@ class SimLoop(asyncio.SelectorEventLoop):
     def _tasks(self) -> list[asyncio.Task[Any]]:
         return sorted(asyncio.all_tasks(self), key=number_of)
 
+    # Processes
+
+    def add_process(self, process: Process) -> None:
+        self._processes.append(process)
+
+    def kill_process(self, process: Process) -> None:
+        """Stop a process without running any of its code, as kill -9 does."""
+        self._processes.remove(process)
+        tasks = [task for task in self._tasks() if isinstance(task, SimTask) and task.process is process]
+        # A killed process does not finish its asynchronous generators either, not even when the loop closes.
+        generators = [one for one in self._asyncgens if self._generators.get(one) is process]
+        for one in generators:
+            self._asyncgens.discard(one)
+        process.bury(tasks, [*generators, *self.selector.unregister_all(process)])
+
+    def call_outside(
+        self, delay_s: float, callback: Callable[..., object], *args: Any
+    ) -> asyncio.TimerHandle:
+        """Schedule a callback of the network or the kernel, in true time. It survives every process."""
+        return self.call_outside_at(self._now_ns / 1_000_000_000 + delay_s, callback, *args)
+
+    def call_outside_at(
+        self, true_s: float, callback: Callable[..., object], *args: Any
+    ) -> asyncio.TimerHandle:
+        return super().call_at(true_s, callback, *args, context=self.outside)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        process = _owner(context)
+        if process is None:
+            return super().call_at(when, callback, *args, context=context)
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        process.add_timer(timer)
+        return timer
+
+    def _call_soon(self, callback: Any, args: Any, context: Any) -> asyncio.Handle:
+        process = _owner(context)
+        if process is None:
+            return cast(asyncio.Handle, super()._call_soon(callback, args, context))  # type: ignore[misc]
+        handle = asyncio.Handle(callback, args, self, context)
+        process.add(handle)
+        return handle
+
+    def _add_callback(self, handle: Any) -> None:
+        process = _owner(handle._context)
+        if process is None:
+            super()._add_callback(handle)  # type: ignore[misc]
+        elif not handle.cancelled():
+            process.add(handle)
+
+    def _timer_handle_cancelled(self, handle: Any) -> None:
+        process = _owner(handle._context)
+        if process is None:
+            super()._timer_handle_cancelled(handle)  # type: ignore[misc]
+        elif handle._scheduled:
+            process.timer_was_cancelled()
+
+    def _run_once(self) -> None:
+        if not self._processes:
+            super()._run_once()  # type: ignore[misc]
+            return
+        at_ns, process = self._next()
+        if at_ns is None:
+            self._pass_time(None)
+        else:
+            self._pass_time(0)
+            self._pass_to(max(at_ns, self._now_ns))
+            if process is None:
+                self._run_outside()
+            else:
+                self._run_in(process)
+
+    def _next(self) -> tuple[int | None, Process | None]:
+        """The process that can run first, and when; None stands for code outside of processes."""
+        soonest = self._due_outside_ns()
+        found: list[Process | None] = [] if soonest is None else [None]
+        for process in self._processes:
+            due_ns = self._due_ns(process)
+            if due_ns is None:
+                continue
+            if soonest is None or due_ns < soonest:
+                soonest, found = due_ns, [process]
+            elif due_ns == soonest:
+                found.append(process)
+        if soonest is None:
+            return None, None
+        return soonest, found[0] if len(found) == 1 else self._order.choice(found)
+
+    def _due_outside_ns(self) -> int | None:
+        if self._ready or self._stopping or self.selector.has_ready(None):
+            return self._now_ns
+        scheduled = self._scheduled
+        while scheduled and scheduled[0].cancelled():
+            self._timer_cancelled_count -= 1
+            heapq.heappop(scheduled)._scheduled = False
+        return round(scheduled[0].when() * 1_000_000_000) if scheduled else None
+
+    def _due_ns(self, process: Process) -> int | None:
+        if process.is_paused:
+            return None
+        if process.ready or self.selector.has_ready(process):
+            return max(self._now_ns, process.busy_until_ns)
+        timer_ns = process.next_timer_ns()
+        return None if timer_ns is None else max(self._now_ns, process.busy_until_ns, timer_ns)
+
+    def _run_outside(self) -> None:
+        self._process_events(self.selector.ready_of(None))
+        scheduled = self._scheduled
+        while scheduled and round(scheduled[0].when() * 1_000_000_000) <= self._now_ns:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False
+            if timer.cancelled():
+                self._timer_cancelled_count -= 1
+            else:
+                self._ready.append(timer)
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+
+    def _run_in(self, process: Process) -> None:
+        """Run one callback of a process, after beginning an iteration of its loop if the last one is done."""
+        if not process.turn:
+            self._process_events(self.selector.ready_of(process))
+            process.take_due_timers(self._now_ns)
+            process.turn = len(process.ready)
+        while process.turn:
+            process.turn -= 1
+            handle = process.ready.popleft()
+            if not handle.cancelled():
+                self._trace(process)
+                handle._run()
+                process.use_cpu(self._now_ns)
+                break
+
+    def _trace(self, process: Process) -> None:
+        self._steps.update(b"%d %s;" % (self._now_ns, process.label))
+
+    def digest(self) -> str:
+        """The digest of all steps of processes so far: equal for equal runs."""
+        return self._steps.hexdigest()
+
     # Tasks and their errors
 
     def create_future(self) -> asyncio.Future[Any]:
-        return SimFuture(number=self._number(), loop=self)
+        return SimFuture(number=self._number(), process=CURRENT.get(), loop=self)
+
+    def _asyncgen_firstiter_hook(self, agen: Any) -> None:
+        self._generators[agen] = CURRENT.get()
+        super()._asyncgen_firstiter_hook(agen)  # type: ignore[misc]
 
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T], **rest: Any
@@ -133,7 +311,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         number = self._number()
         # asyncio's own numbers continue from run to run.
         rest.setdefault("name", f"sim-{number}")
-        return SimTask(coro, number=number, loop=loop, **rest)
+        return SimTask(coro, number=number, process=_owner(rest.get("context")), loop=loop, **rest)
 
     def _number(self) -> int:
         self._numbers += 1
@@ -147,6 +325,11 @@ class SimLoop(asyncio.SelectorEventLoop):
             return
         about = context.get("task") or context.get("future") or ""
         text = f"{context.get('message')} {about}"
+        process = _process_of(context)
+        if process is not None:
+            # A machine's failure is a fact about the run, for the checkers.
+            process.failures.append(Failure(self._now_ns, text, error))
+            return
         self._unretrieved.append((f"{text}: {error!r}" if error is not None else text, error))
 
     def _failure(self) -> SimulationFailed:
@@ -286,7 +469,9 @@ class SimLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Future[T]:
         if executor is not None:
             raise RuntimeError(f"{executor!r} uses threads, which the simulated world does not support")
-        return self.executor.submit(partial(func, *args))
+        process = CURRENT.get()
+        own = self.executor if process is None or process.executor is None else process.executor
+        return own.submit(partial(func, *args))
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Any = None
@@ -294,6 +479,20 @@ class SimLoop(asyncio.SelectorEventLoop):
         if self._thread not in (None, threading.get_ident()):
             raise RuntimeError("called from another thread, which the simulated world does not support")
         return self.call_soon(callback, *args, context=context)
+
+
+def _owner(context: Context | None) -> Process | None:
+    """The process that a callback with this context belongs to."""
+    return CURRENT.get() if context is None else context.get(CURRENT)
+
+
+def _process_of(context: dict[str, Any]) -> Process | None:
+    """The process in which an unhandled error occurred, from the arguments of the exception handler."""
+    handle = context.get("handle")
+    if handle is not None:
+        return _owner(handle._context)
+    about = context.get("task") or context.get("future")
+    return about.process if isinstance(about, (SimTask, SimFuture)) else CURRENT.get()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import asyncio
 import errno
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
 from random import Random
@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 
 from barnabas.sim.hosts import ANY4, ANY6, Address, Hosts
 from barnabas.sim.links import Bounds, Link, Links
+from barnabas.sim.process import Process
 from barnabas.sim.selector import SimSelector
 from barnabas.sim.sockets import FIRST_DESCRIPTOR, SimListener, SimSocket
-from barnabas.sim.stream import CAPACITY_BYTES, Mark, Stream, Wire
+from barnabas.sim.stream import CAPACITY_BYTES, Mark, Stream, TrueLoop, Wire
 
 # Number of recent events that are kept for the analysis of a failed run.
 HISTORY_MAX: Final = 10_000
@@ -38,7 +39,7 @@ class Event(NamedTuple):
 class SimNetwork:
     """All connections of one simulated loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, selector: SimSelector, rng: Random) -> None:
+    def __init__(self, loop: TrueLoop, selector: SimSelector, rng: Random) -> None:
         self.hosts = Hosts()
         self.history: deque[Event] = deque(maxlen=HISTORY_MAX)
         # For new connections.
@@ -62,7 +63,7 @@ class SimNetwork:
     def cut(self, a: str, b: str, *, one_way: bool = False) -> None:
         """Cut the link: nothing arrives any more, and no side is notified."""
         for link in self._between(a, b, one_way):
-            self._links.cut(link, self._loop.time())
+            self._links.cut(link, self._now_s())
 
     def refuse(self, a: str, b: str) -> None:
         """Refuse every new connection from `a` to `b`. Existing connections stay."""
@@ -87,7 +88,7 @@ class SimNetwork:
                 # Each stream once. The receiver may still read after the sender has closed.
                 streams = dict.fromkeys(stream for end in self._sockets.values() for stream in end.streams())
                 for stream in streams:
-                    stream.healed(link, cut_for_s=self._loop.time() - cut_since_s)
+                    stream.healed(link, cut_for_s=self._now_s() - cut_since_s)
 
     def reset(self, a: str, b: str) -> int:
         """Reset every connection between two hosts on both sides. Return their number."""
@@ -99,6 +100,32 @@ class SimNetwork:
     def open_connections(self) -> list[tuple[str, str]]:
         """The open ends of connections, as (local, peer)."""
         return [(str(end.local), str(end.peer)) for end in self._sockets.values() if not end.closed]
+
+    # Called by machines
+
+    def process_ended(self, process: Process) -> None:
+        """Close the sockets of a process, as the kernel does."""
+        for end in self._ends_of(process):
+            end.close()
+
+    def power_failed(self, process: Process | None, host: str) -> None:
+        """Drop the sockets of a process without a word to the peers, and cut the host off."""
+        if process is not None:
+            for end in self._ends_of(process):
+                end.vanish()
+        for other in self.hosts.names():
+            if other != host:
+                self.cut(host, other)
+
+    def power_restored(self, host: str, is_on: Callable[[str], bool]) -> None:
+        """Connect a host again with those that have power."""
+        for other in self.hosts.names():
+            if other != host and is_on(other):
+                self.heal(host, other)
+
+    def _ends_of(self, process: Process) -> list[SimSocket | SimListener]:
+        listeners = dict.fromkeys(one for one in self._listeners.values() if one.owner is process)
+        return [*listeners, *[end for end in self._sockets.values() if end.owner is process]]
 
     # Called by the loop
 
@@ -133,7 +160,7 @@ class SimNetwork:
     async def _connect(self, here: str, there: Address) -> SimSocket:
         out, back = (here, there.host), (there.host, here)
         for wait_s in CONNECT_WAITS_S:
-            try_again_s = self._loop.time() + wait_s
+            try_again_s = asyncio.get_running_loop().time() + wait_s
             await asyncio.sleep(self._links.delay_s(out))
             listener = self._listener_at(there)
             refused = listener is None or self._links.refuses(out)
@@ -145,7 +172,7 @@ class SimNetwork:
                             errno.ECONNREFUSED, f"Connect call failed {there.name()}"
                         )
                     return self._open(here, there, listener)
-            await asyncio.sleep(max(0.0, try_again_s - self._loop.time()))
+            await asyncio.sleep(max(0.0, try_again_s - asyncio.get_running_loop().time()))
         raise TimeoutError(errno.ETIMEDOUT, f"Connect call failed {there.name()}")
 
     def _open(self, here: str, there: Address, listener: SimListener) -> SimSocket:
@@ -155,7 +182,7 @@ class SimNetwork:
         to = Stream(self._wire, (near.host, there.host), self.capacity_bytes)
         fro = Stream(self._wire, (there.host, near.host), self.capacity_bytes)
         client = self._socket(near, there, incoming=fro, outgoing=to)
-        self._socket(there, near, incoming=to, outgoing=fro, listener=listener)
+        self._socket(there, near, incoming=to, outgoing=fro, listener=listener).owner = listener.owner
         to.post(Mark.OPEN)
         return client
 
@@ -214,5 +241,8 @@ class SimNetwork:
     def _socket_gone(self, fd: int, _socket: SimSocket) -> None:
         self._sockets.pop(fd, None)
 
+    def _now_s(self) -> float:
+        return self._loop.time_ns() / 1_000_000_000
+
     def _note(self, source: object, target: object, what: str) -> None:
-        self.history.append(Event(self._loop.time(), str(source), str(target), what))
+        self.history.append(Event(self._now_s(), str(source), str(target), what))

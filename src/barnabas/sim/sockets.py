@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from barnabas.sim.hosts import Address
+from barnabas.sim.process import CURRENT
 from barnabas.sim.selector import READ, WRITE
 from barnabas.sim.stream import Item, Mark, Stream, Wire
 
@@ -32,6 +33,8 @@ class BaseSocket:
     def __init__(self, wire: Wire, fd: int, local: Address) -> None:
         self._wire = wire
         self._fd = fd
+        # The process that opened it; its death closes it.
+        self.owner = CURRENT.get()
         self.local = local
         self.family = local.family
         self.closed = False
@@ -81,6 +84,7 @@ class SimSocket(BaseSocket):
         self._shut = False
         # A dead connection stays dead; its error is raised once.
         self._dead = False
+        self._vanished = False
         self._error: OSError | None = None
         self._update_readiness()
 
@@ -150,6 +154,15 @@ class SimSocket(BaseSocket):
         self._arrived.clear()
         self._gone(self)
 
+    def vanish(self) -> None:
+        """End as when the machine loses power: the peer is not notified. Whatever arrives later is reset."""
+        if not self.closed:
+            self.closed = self._vanished = True
+            self._wire.selector.forget(self._fd)
+            self._arrived.clear()
+            self._outgoing.abandon()
+            self._gone(self)
+
     # Called by the network
 
     def take(self, item: Item) -> None:
@@ -157,6 +170,9 @@ class SimSocket(BaseSocket):
             self.peer, self.local, f"{len(item)} bytes" if isinstance(item, memoryview) else item.value
         )
         match item:
+            case _ if self._vanished:
+                if item is not Mark.RESET:
+                    self.reset()
             case Mark.OPEN:
                 if not self._opened(self):
                     self.reset()
@@ -256,6 +272,13 @@ class SimListener(BaseSocket):
             connection.close()
         self._backlog.clear()
         self._gone(self)
+
+    def vanish(self) -> None:
+        """End as when the machine loses power."""
+        for connection in self._backlog:
+            connection.vanish()
+        self._backlog.clear()
+        self.close()
 
 
 def _os_error(number: int) -> OSError:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from barnabas.sim.links import Link, Links
 from barnabas.sim.selector import SimSelector
@@ -53,16 +53,33 @@ class End(Protocol):
         """Called when the connection fails."""
 
 
+class TrueLoop(Protocol):
+    """The loop of the world. The network uses true time, and outlives the processes that use it."""
+
+    def time_ns(self) -> int: ...
+
+    def call_outside(
+        self, delay_s: float, callback: Callable[..., object], *args: Any
+    ) -> asyncio.TimerHandle: ...
+
+    def call_outside_at(
+        self, true_s: float, callback: Callable[..., object], *args: Any
+    ) -> asyncio.TimerHandle: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Wire:
     """Objects shared by all streams and sockets of one network."""
 
-    loop: asyncio.AbstractEventLoop
+    loop: TrueLoop
     selector: SimSelector
     links: Links
     rng: Random
     # Adds an event to the network's history: source, target, text.
     note: Callable[[object, object, str], None]
+
+    def now_s(self) -> float:
+        return self.loop.time_ns() / 1_000_000_000
 
 
 class Stream:
@@ -125,7 +142,7 @@ class Stream:
                 self._schedule(pause_s + self._wire.links.delay_s(link))
         if link == self._way_back and self._unacknowledged:
             unacknowledged, self._unacknowledged = self._unacknowledged, 0
-            self._wire.loop.call_later(pause_s, self.was_read, unacknowledged)
+            self._wire.loop.call_outside(pause_s, self.was_read, unacknowledged)
         if not self._held and not self._unacknowledged:
             self._stop_timeout()
 
@@ -139,8 +156,8 @@ class Stream:
 
     def _schedule(self, delay_s: float) -> None:
         # Keep the order even if the link has become faster.
-        self._last_due_s = max(self._wire.loop.time() + delay_s, self._last_due_s)
-        self._wire.loop.call_at(self._last_due_s, self._arrive)
+        self._last_due_s = max(self._wire.now_s() + delay_s, self._last_due_s)
+        self._wire.loop.call_outside_at(self._last_due_s, self._arrive)
 
     def _arrive(self) -> None:
         if not self._in_flight:
@@ -153,7 +170,7 @@ class Stream:
 
     def _start_timeout(self) -> None:
         if self._timeout is None:
-            self._timeout = self._wire.loop.call_later(RESEND_FOR_S, self._time_out)
+            self._timeout = self._wire.loop.call_outside(RESEND_FOR_S, self._time_out)
 
     def _stop_timeout(self) -> None:
         if self._timeout is not None:

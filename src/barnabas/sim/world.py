@@ -9,58 +9,27 @@ The real broker runs in it unchanged:
 Errors carry the seed and a command that replays the run.
 """
 
+import gc
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from barnabas.base.faults import REPORTS
+from barnabas.sim.clock import SimClock
 from barnabas.sim.disk import SimDisk
 from barnabas.sim.errors import SimulationFailed
+from barnabas.sim.faults.holds import Holds
+from barnabas.sim.history import History
 from barnabas.sim.loop import SimLoop
-
-# Midnight of the first of January 2026 in UTC: a realistic date for messages and files.
-START_MS: Final = 1_767_225_600_000
-
-
-class VirtualTime(Protocol):
-    """A source of virtual time: the loop."""
-
-    def time_ns(self) -> int:
-        """Nanoseconds since the start of the world."""
-
-
-class SimClock:
-    """One machine's clocks, on the loop's virtual time.
-
-    Tests can set the wall clock wrong, but not the monotonic one.
-    """
-
-    def __init__(self, loop: VirtualTime, *, start_ms: int = START_MS) -> None:
-        self._loop = loop
-        self._start_ms = start_ms
-
-    def now_ms(self) -> int:
-        return self._start_ms + self.monotonic_ms()
-
-    def monotonic_ms(self) -> int:
-        return self._loop.time_ns() // 1_000_000
-
-    def ticks_ns(self) -> int:
-        return self._loop.time_ns()
-
-    def used_ns(self) -> int:
-        """Computation takes no virtual time."""
-        return 0
-
-    def jump(self, by_ms: int) -> None:
-        """Set the date forward or back, as an operator or NTP does."""
-        self._start_ms += by_ms
-
+from barnabas.sim.node import Node
+from barnabas.sim.process import Process
 
 T = TypeVar("T")
 
@@ -85,17 +54,37 @@ class World:
         self.executor = self.loop.executor
         self.clock = SimClock(self.loop)
         self.disk = self.new_disk("disk")
+        self.nodes: dict[str, Node] = {}
+        self.holds = Holds()
+        self.history = History(self.loop.time_ns)
+        # Killed processes, which are freed when nothing can notice any more.
+        self.graves: list[Process] = []
         for host in hosts:
             self.network.add_host(host)
+
+    @property
+    def outside(self) -> Context:
+        """The context of code that belongs to no process."""
+        return self.loop.outside
+
+    def is_on(self, host: str) -> bool:
+        """Whether a host has power; hosts without a node always have."""
+        node = self.nodes.get(host)
+        return node is None or node.has_power
+
+    def add_node(self, name: str) -> Node:
+        """Add a machine with its own clock and disk. It runs nothing until its start()."""
+        node = self.nodes[name] = Node(self, name)
+        return node
 
     def dice(self, name: str) -> Random:
         """A random number generator derived from the seed and a name."""
         # A string, because random.Random hashes strings the same way in every process.
         return Random(f"{self.seed}/{name}")
 
-    def new_disk(self, name: str, *, capacity: int | None = None) -> SimDisk:
+    def new_disk(self, name: str, *, capacity: int | None = None, clock: SimClock | None = None) -> SimDisk:
         """Create another disk, for another broker."""
-        return SimDisk(self.dice(name), clock=self.clock, capacity=capacity)
+        return SimDisk(self.dice(name), clock=clock or self.clock, capacity=capacity)
 
     def on(self, host: str) -> AbstractContextManager[None]:
         """Run the code inside, and every task that it starts, on this host."""
@@ -129,7 +118,19 @@ class World:
         return f"seed {self.seed}: {fixed}{os.path.basename(sys.executable)} -m pytest '{test}'{unsure}"
 
     def close(self) -> None:
+        for node in self.nodes.values():
+            if node.process is not None:
+                node.kill()
         self.loop.close()
+        with _ignoring_the_dead():
+            for node in self.nodes.values():
+                node.task = None
+                for failure in node.failures:
+                    _forget_frames(failure.error)
+            for process in self.graves:
+                process.forget()
+            self.graves.clear()
+            gc.collect()
 
     def __enter__(self) -> "World":
         return self
@@ -157,6 +158,29 @@ class World:
         error.add_note(command)
         for event in list(self.network.history)[-EVENTS_SHOWN:]:
             error.add_note(f"{event.at_s:.6f} s: {event.source} > {event.target}: {event.what}")
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks, which keep the program's frames alive."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+@contextmanager
+def _ignoring_the_dead() -> Iterator[None]:
+    """Ignore errors and logs of killed programs: freeing them runs their cleanup code, without a loop."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+        sys.unraisablehook = hook
 
 
 _faults_expected: Final = ContextVar("faults expected", default=False)

@@ -372,19 +372,46 @@ def test_a_failed_write_may_have_written_a_part() -> None:
     assert max(sizes) > 80
 
 
-def test_a_later_sync_does_not_save_data_of_a_failed_one() -> None:
-    disk, file = disk_with("a", b"o" * 10)
+def test_a_failed_sync_leaves_pages_that_the_next_sync_does_not_write() -> None:
+    disk, file = disk_with("a", b"o" * PAGE)
     file.write(0, [b"n" * 10])
     disk.fail("a", {"sync"})
     with pytest.raises(OSError, match="Input/output error"):
         file.sync()
 
-    file.write(10, [b"later"])
+    file.write(PAGE, [b"later"])
     file.sync()
 
-    assert file.read(0, 100) == b"n" * 10 + b"later"
+    assert file.read(0, 11) == b"n" * 10 + b"o"
     disk.crash()
-    assert disk.read("a") == b"o" * 10 + b"later"
+    assert disk.read("a") == b"o" * PAGE + b"later"
+
+
+def test_an_evicted_page_after_a_failed_sync_has_its_old_bytes_again() -> None:
+    disk, file = disk_with("a", b"o" * 10)
+    file.write(0, [b"n" * 10])
+    disk.fail("a", {"sync"})
+    with pytest.raises(OSError, match="Input/output error"):
+        file.sync()
+    assert file.read(0, 10) == b"n" * 10
+
+    disk.cool("a")
+
+    assert file.read(0, 10) == b"o" * 10
+
+
+def test_a_write_to_a_page_after_a_failed_sync_writes_the_whole_page() -> None:
+    disk, file = disk_with("a", b"o" * 10)
+    file.write(0, [b"n" * 5])
+    disk.fail("a", {"sync"})
+    with pytest.raises(OSError, match="Input/output error"):
+        file.sync()
+
+    file.write(9, [b"x"])
+    file.sync()
+    disk.crash()
+
+    assert disk.read("a") == b"nnnnnoooox"
 
 
 def test_rot_is_in_memory_and_on_the_disk() -> None:

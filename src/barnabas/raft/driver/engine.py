@@ -13,6 +13,7 @@ from typing import Any, Final, assert_never
 
 from barnabas.base.clock import Clock
 from barnabas.base.errors import Malformed
+from barnabas.base.probes import probe
 from barnabas.base.tasks import together
 from barnabas.raft.batches import encode_batch, leader_change_batch
 from barnabas.raft.core import RaftCore
@@ -108,8 +109,10 @@ class Engine:
             if wait_ms is not None and wait_ms <= 0:
                 await self.feed(Tick())
                 continue
+            # Not wait_for(), which swallows a cancellation that comes together with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._rearm.wait(), None if wait_ms is None else wait_ms / 1000)
+                async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
+                    await self._rearm.wait()
 
     async def _sync_appended(self) -> None:
         while True:
@@ -201,14 +204,20 @@ class Engine:
     async def change(self, wait_ms: int) -> None:
         """Wait for news for followers: records, a high watermark, another leader."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._change.wait(), wait_ms / 1000)
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._change.wait()
 
     # Events and effects
 
     async def feed(self, event: Event) -> list[Effect]:
-        """Process one event; return after its effects are executed."""
+        """Process one event; return after its effects are executed. QuorumClosed after a failure.
+
+        After a failure the core may be ahead of the disk: it may know of a vote that could not be written.
+        """
         try:
             async with self._turn:
+                if self.stopped is not None and not isinstance(self.stopped, asyncio.CancelledError):
+                    raise QuorumClosed(self._why)
                 effects = self.core.step(event, self._clock.monotonic_ms())
                 await self._carry_out(effects)
         except Exception as error:
@@ -219,6 +228,7 @@ class Engine:
 
     async def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
+            probe("raft." + type(effect).__name__, effect)
             match effect:
                 case PersistState(election):
                     await self._persist(election)

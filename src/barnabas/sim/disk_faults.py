@@ -71,6 +71,9 @@ class Faults:
     def fail(self, path_prefix: str, kinds: Collection[Kind], count: int, number: int) -> None:
         self._rules.append(_Rule(path_prefix.lstrip("/"), frozenset(kinds), count, number))
 
+    def forget(self) -> None:
+        self._rules.clear()
+
     def lose_power_after(self, operations: int) -> None:
         assert operations > 0, operations
         self._power_for = operations

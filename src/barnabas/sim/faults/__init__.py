@@ -1,0 +1,1 @@
+"""Faults of a simulated cluster: what can happen, when, and how random runs choose it."""
