@@ -16,7 +16,10 @@ def arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="run|replay")
     run_parser = actions.add_parser("run", help="run many seeds and report violations")
     run_parser.add_argument(
-        "--seeds", default=SEEDS_DEFAULT, metavar="A..B", help="seeds from A to B-1 (default: %(default)s)"
+        "--seeds",
+        default=SEEDS_DEFAULT,
+        metavar="A..B",
+        help=f"seeds from A to B-1 (default: {SEEDS_DEFAULT})",
     )
     run_parser.add_argument("--workers", type=int, default=1, help="number of processes (default: 1)")
     run_parser.add_argument(

@@ -31,7 +31,7 @@ SEEDS_AT_ONCE: Final = 5
 
 @value(kw_only=True)
 class Summary:
-    """What is left of a run after it: small enough to send between processes."""
+    """The results of a run, without its history, so that processes can exchange them."""
 
     seed: int
     # The first violations, as text.

@@ -49,7 +49,7 @@ class FileNode(Node):
         return None
 
     def cool(self) -> None:
-        """Evict all pages. Those that a failed sync did not write are read from the disk again."""
+        """Evict all pages. If a failed sync did not write a page, its old bytes return."""
         size = len(self.content)
         self.cold = set(_pages(0, size))
         for page in sorted(self.unwritten):

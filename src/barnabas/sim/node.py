@@ -6,8 +6,8 @@
     node.power_off()        # unsynced writes are lost, and peers are not notified
     node.start(program)     # the next incarnation, with what is left on the disk
 
-A program gets its node, and takes clock, disk, executor and random numbers from it. What it does not handle
-ends up in `failures`; it never fails the simulation.
+A program gets its node, and takes clock, disk, executor and random numbers from it. Unhandled
+errors end up in `failures`; they never fail the simulation.
 """
 
 import asyncio

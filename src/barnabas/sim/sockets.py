@@ -155,7 +155,7 @@ class SimSocket(BaseSocket):
         self._gone(self)
 
     def vanish(self) -> None:
-        """End as when the machine loses power: the peer is not notified. Whatever arrives later is reset."""
+        """End as when the machine loses power: the peer is not notified. Later segments are reset."""
         if not self.closed:
             self.closed = self._vanished = True
             self._wire.selector.forget(self._fd)

@@ -180,7 +180,7 @@ def test_a_half_open_connection_is_reset_by_the_next_incarnation() -> None:
             world.run(talk(server))
 
 
-def test_a_paused_program_goes_on_where_it_was() -> None:
+def test_a_paused_program_continues_after_its_resumption() -> None:
     ticks: list[float] = []
 
     async def tick(node: Node) -> None:
@@ -262,7 +262,7 @@ def test_a_failure_of_a_machine_does_not_fail_the_simulation() -> None:
         assert node.state == "off"
 
 
-def test_a_kill_keeps_the_page_cache_and_frees_locks_but_power_loss_loses_unsynced_writes() -> None:
+def test_only_a_power_loss_loses_unsynced_writes() -> None:
     async def write(node: Node) -> None:
         node.disk.lock("/lock")
         file = node.disk.open("/data", create=True)

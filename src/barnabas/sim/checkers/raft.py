@@ -27,14 +27,14 @@ LOG: Final = "/data/__cluster_metadata-0"
 
 
 class Entry(NamedTuple):
-    """What is committed at one offset; a control record has no pair."""
+    """The committed record at one offset; a control record has no pair."""
 
     epoch: int
     pair: tuple[str, str] | None
 
 
 class NodeView(NamedTuple):
-    """What the checker may look at in a running voter."""
+    """The state of a running voter that the checker reads."""
 
     election: Callable[[], Election]
     end_offset: Callable[[], int]

@@ -1,6 +1,7 @@
 """A simulated client of a quorum: it appends unique values, one after another, to whoever leads."""
 
 import asyncio
+from random import Random
 from typing import Final
 
 from barnabas.sim.history import History
@@ -26,12 +27,18 @@ class AppendingClient:
     async def __call__(self, node: Node) -> None:
         rng = node.dice("client")
         connections = Connections(timeout_s=1.0)
+        try:
+            await self._append_until_stopped(node.name, rng, connections)
+        finally:
+            connections.close()
+
+    async def _append_until_stopped(self, name: str, rng: Random, connections: Connections) -> None:
         number, server = 0, rng.choice(self._servers)
         while not self.stop:
             number += 1
             key = f"k{rng.randrange(KEYS)}"
-            value = f"{node.name}-{number}-" + "x" * (rng.randrange(PADDING) if rng.random() < 0.2 else 0)
-            row = self._history.invoke(node.name, "append", key=key, value=value, server=server)
+            value = f"{name}-{number}-" + "x" * (rng.randrange(PADDING) if rng.random() < 0.2 else 0)
+            row = self._history.invoke(name, "append", key=key, value=value, server=server)
             try:
                 outcome, offset = await connections.ask(server, "append", (key, value))
             except NoAnswer:

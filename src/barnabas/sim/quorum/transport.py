@@ -77,6 +77,10 @@ class Connections:
         assert answered == number, f"request {number} was answered with {answered}"
         return answer
 
+    def close(self) -> None:
+        for key in list(self._open):
+            self._drop(key)
+
     def _drop(self, key: tuple[str, str]) -> None:
         found = self._open.pop(key, None)
         if found is not None:

@@ -133,6 +133,7 @@ class VoterProgram:
         me = int(node.name.removeprefix("n"))
         machine = StateMachine(me)
         node.disk.make_directory(ROOT)
+        peers = TcpPeers(me, self.settings, node.world.holds)
         quorum = Quorum(
             fs=node.disk,
             clock=node.clock,
@@ -144,7 +145,7 @@ class VoterProgram:
             settings=self.settings,
             cluster_id=CLUSTER_ID,
             listener=machine,
-            peers=TcpPeers(me, self.settings, node.world.holds),
+            peers=peers,
         )
         await quorum.open()
         self.running[node.name] = quorum
@@ -155,6 +156,7 @@ class VoterProgram:
         finally:
             server.close()
             await quorum.close()
+            peers.close()
 
     async def _take_snapshots(self, quorum: Quorum, machine: StateMachine) -> None:
         while True:
@@ -231,6 +233,9 @@ class TcpPeers:
         self._me = me
         self._holds = holds
         self._connections = Connections(timeout_s=settings.request_timeout_ms / 1000)
+
+    def close(self) -> None:
+        self._connections.close()
 
     async def send(self, request: Request) -> Event:
         host = f"n{request.to}"

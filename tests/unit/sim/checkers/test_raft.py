@@ -90,7 +90,7 @@ def test_a_restarted_node_begins_again() -> None:
         ((3, 1), [B], "only 2 offsets are committed"),
     ],
 )
-def test_a_snapshot_is_the_fold_of_what_was_committed(
+def test_a_snapshot_equals_the_fold_of_the_committed_records(
     snapshot: tuple[int, int], state: list[tuple[str, str]], wrong: str
 ) -> None:
     story = Story().say("n1", applied(0, A, B))
@@ -131,7 +131,7 @@ def test_a_high_watermark_does_not_go_back_nor_beyond_the_log() -> None:
     ]
 
 
-def test_what_was_applied_is_not_truncated() -> None:
+def test_applied_records_are_not_truncated() -> None:
     story = Story().say("n1", applied(0, A, B)).say("n1", TruncateTo(2)).say("n2", TruncateTo(0))
     assert story.wrong == []
 
