@@ -28,7 +28,7 @@ from support.wire.client import WireClient, key_of
 
 MIB = 1 << 20
 # Who sends no whole request for so long is closed.
-IDLE_MS = 2000
+IDLE_MS = 4000
 # Twice the idle time and some more for a busy machine.
 CLOSED_WITHIN_S = 30.0
 LOGGED_WITHIN_S = 30.0
