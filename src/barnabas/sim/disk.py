@@ -198,6 +198,10 @@ class SimDisk:
         """Every file with its size, for messages."""
         return {path: len(node.content) for path, node in self._files()}
 
+    def content(self, path: str) -> bytes:
+        """The current content of a file, without faults and without a change of the page cache."""
+        return bytes(self._file(path).content)
+
     def durable(self, path: str) -> bytes | None:
         """The content that a file has after the worst power loss; None if the file is lost."""
         node: Node | None = self._names.root

@@ -13,6 +13,8 @@ from barnabas.raft.effects import (
     EpochAnswer,
     FetchAnswer,
     HighWatermarkAdvanced,
+    LostLeadership,
+    SendFetch,
     TruncateTo,
     VoteAnswer,
 )
@@ -40,6 +42,8 @@ class NodeView(NamedTuple):
     end_offset: Callable[[], int]
     # The content of a file after the worst power loss.
     durable: Callable[[str], bytes | None]
+    # The path and the current content of the segment that is appended to.
+    active_segment: Callable[[], tuple[str, bytes]]
 
 
 class RaftChecker:
@@ -54,12 +58,15 @@ class RaftChecker:
         # Of the running incarnation of each node: the next offset to apply, and its high watermark.
         self._next: dict[str, int] = {}
         self._high_watermark: dict[str, int] = {}
+        # The first offset of the epoch that it leads.
+        self._epoch_start: dict[str, int] = {}
         # Of all incarnations: everything below was applied.
         self._applied: dict[str, int] = {}
 
     def started(self, node: str) -> None:
         self._next[node] = 0
         self._high_watermark[node] = 0
+        self._epoch_start.pop(node, None)
 
     def next_offset(self, node: str) -> int:
         """The offset that the running incarnation of a node applies next."""
@@ -77,8 +84,13 @@ class RaftChecker:
                 return self._applied_batch(node, about)
             case Loaded():
                 return self._loaded_snapshot(node, about)
-            case BecameLeader(epoch=epoch):
+            case BecameLeader(epoch=epoch, start=start):
+                self._epoch_start[node] = start
                 return self._became_leader(node, epoch, view)
+            case LostLeadership():
+                self._epoch_start.pop(node, None)
+            case SendFetch(end=end):
+                return self._acknowledged(end.offset, view)
             case HighWatermarkAdvanced(offset):
                 return self._advanced(node, offset, view)
             case TruncateTo(offset) if offset < self._applied.get(node, 0):
@@ -132,9 +144,23 @@ class RaftChecker:
     def _advanced(self, node: str, offset: int, view: NodeView | None) -> list[str]:
         before, self._high_watermark[node] = self._high_watermark[node], offset
         found = [] if offset >= before else [f"high watermark goes back from {before} to {offset}"]
+        start = self._epoch_start.get(node)
+        if start is not None and offset <= start:
+            # Another leader could still truncate them. (Raft, 5.4.2)
+            found.append(f"commits up to {offset}, but its epoch starts at {start}")
         if view is not None and offset > view.end_offset():
             found.append(f"high watermark {offset} is above the log end {view.end_offset()}")
         return found
+
+    def _acknowledged(self, offset: int, view: NodeView | None) -> list[str]:
+        """A fetch tells the leader that everything before its offset is synced."""
+        if view is None or view.end_offset() != offset:
+            return []
+        path, content = view.active_segment()
+        durable = view.durable(path) or b""
+        if durable[: len(content)] != content:
+            return [f"fetches from {offset}, but {path} is not on the disk as it is in memory"]
+        return []
 
     def _answered(self, answer: VoteAnswer | EpochAnswer | FetchAnswer, view: NodeView | None) -> list[str]:
         if view is None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from barnabas.base.probes import watch_probes
 from barnabas.base.values import value
 from barnabas.raft import effects
+from barnabas.raft.roles import Leader
 from barnabas.raft.settings import QuorumSettings
 from barnabas.sim.checkers import Violation
 from barnabas.sim.checkers.raft import NodeView, RaftChecker
@@ -26,6 +27,8 @@ from barnabas.sim.process import CURRENT
 from barnabas.sim.quorum.client import AppendingClient
 from barnabas.sim.quorum.voter import VoterProgram
 from barnabas.sim.world import World
+from barnabas.storage.log import Log
+from barnabas.storage.names import LOG
 
 PROBES: Final = (
     *sorted(f"raft.{effect.__name__}" for effect in effects.Effect.__args__),
@@ -37,6 +40,8 @@ SLICE_S: Final = 0.25
 # Loop iterations per node and virtual second of an idle quorum, with room for a slow election.
 IDLE_TURNS_MAX: Final = 400
 IDLE_S: Final = 5
+# A deposed leader resigns after one and a half fetch timeouts; a disk write may delay it.
+STALE_LEADER_MS_MAX: Final = 4_000
 # A run with more callbacks than this is a storm.
 TURNS_MAX: Final = 300_000
 
@@ -158,6 +163,10 @@ class QuorumRun:
         ]
         self._client_nodes = [world.add_node(f"c{number + 1}") for number in range(spec.clients)]
         self.injector = Injector(world, self, spec.rules, world.dice("faults"))
+        # A deposed leader that can tell the time and use its disk must notice within this.
+        slow = {"pause", "suspend", "hang_disk", "slow_disk", "drift"}
+        self._watches_stale = not slow.intersection(rule.do for rule in spec.rules)
+        self._stale_since_ns: dict[str, int] = {}
 
     def nodes(self) -> list[Node]:
         return self._nodes
@@ -192,6 +201,7 @@ class QuorumRun:
             election=lambda: engine.core.election,
             end_offset=lambda: engine.work.log.log.end_offset,
             durable=node.disk.durable,
+            active_segment=lambda: _active_segment(node, engine.work.log.log),
         )
 
     # The phases of a run
@@ -239,13 +249,39 @@ class QuorumRun:
             await asyncio.sleep(min(SLICE_S, left_s))
             left_s -= SLICE_S
             self._restart_failed()
+            if self._watches_stale:
+                self._check_stale_leaders()
         return done()
+
+    def _check_stale_leaders(self) -> None:
+        """A leader that a majority does not follow any more resigns. (KIP-835)"""
+        now_ns = self._world.loop.time_ns()
+        newest = max(self.checker.leaders, default=0)
+        for node in self._nodes:
+            quorum = self.program.running.get(node.name)
+            if node.process is None or quorum is None or quorum._engine is None:
+                self._stale_since_ns.pop(node.name, None)
+                continue
+            core = quorum._engine.core
+            if not isinstance(core.role, Leader) or core.leader.epoch >= newest:
+                self._stale_since_ns.pop(node.name, None)
+                continue
+            since_ns = self._stale_since_ns.setdefault(node.name, now_ns)
+            if now_ns - since_ns > STALE_LEADER_MS_MAX * 1_000_000:
+                text = f"still leads epoch {core.leader.epoch}, long after {newest} has begun"
+                self.checker.violations.append(Violation("raft", now_ns, node.name, text))
 
     def _restart_failed(self) -> None:
         """Start programs again that have ended with an error, as a service manager does."""
         for node in self._nodes:
             if node.process is None and node.has_power and node.ended_by_itself:
                 self.boot(node)
+
+
+def _active_segment(node: Node, log: Log) -> tuple[str, bytes]:
+    segment = log.segments[-1]
+    path = segment.path(LOG)
+    return path, node.disk.content(path)[: segment.size]
 
 
 _NOTED: Final = {"PersistState", "BecameLeader", "LostLeadership", "TruncateTo", "InstallSnapshot"}

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.error_codes import ErrorCode
-from barnabas.raft.effects import BecameLeader, HighWatermarkAdvanced, TruncateTo, VoteAnswer
+from barnabas.raft.effects import (
+    BecameLeader,
+    HighWatermarkAdvanced,
+    LostLeadership,
+    SendFetch,
+    TruncateTo,
+    VoteAnswer,
+)
 from barnabas.raft.facts import Election, OffsetAndEpoch
 from barnabas.raft.quorum_state import format_quorum_state
 from barnabas.sim.checkers.raft import NodeView, RaftChecker
@@ -23,12 +30,16 @@ class Story:
         self.ends = {"n1": 100, "n2": 100, "n3": 100}
         self.elections = {node: Election(5) for node in self.ends}
         self.on_disk = dict(self.elections)
+        self.durable_log: bytes | None = b"records"
 
     def say(self, node: str, about: Any) -> "Story":
         view = NodeView(
             election=lambda: self.elections[node],
             end_offset=lambda: self.ends[node],
-            durable=lambda path: format_quorum_state(self.on_disk[node], [1, 2, 3]),
+            durable=lambda path: (
+                self.durable_log if path == "log" else format_quorum_state(self.on_disk[node], [1, 2, 3])
+            ),
+            active_segment=lambda: ("log", b"records"),
         )
         self.checker.saw(0, node, "probe", about, view)
         return self
@@ -138,6 +149,29 @@ def test_applied_records_are_not_truncated() -> None:
     story.say("n1", TruncateTo(1))
 
     assert story.wrong == ["truncates to 1, but has applied everything below 2"]
+
+
+def test_a_leader_commits_records_of_its_own_epoch() -> None:
+    story = Story().say("n1", BecameLeader(epoch=2, start=5)).say("n1", HighWatermarkAdvanced(6))
+    # A follower does not count, and neither does a leader that has resigned.
+    story.say("n2", HighWatermarkAdvanced(3)).say("n1", LostLeadership(2))
+    assert story.wrong == []
+
+    story.say("n3", BecameLeader(epoch=3, start=7)).say("n3", HighWatermarkAdvanced(7))
+
+    assert story.wrong == ["commits up to 7, but its epoch starts at 7"]
+
+
+@pytest.mark.parametrize(
+    ("durable", "right"), [(b"records", True), (b"records and more", True), (b"recor", False), (None, False)]
+)
+def test_a_follower_acknowledges_synced_records(durable: bytes | None, right: bool) -> None:
+    story = Story()
+    story.durable_log = durable
+
+    story.say("n1", SendFetch(to=2, epoch=1, end=OffsetAndEpoch(100, 1), serial=1))
+
+    assert (story.wrong == []) == right
 
 
 def vote(epoch: int, *, granted: bool = True) -> VoteAnswer:
