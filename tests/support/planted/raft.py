@@ -23,7 +23,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def vote_before_it_is_on_disk(patch: pytest.MonkeyPatch) -> None:
-    """1: the answer leaves while the vote is still being written."""
+    """The answer leaves while the vote is still being written."""
     persist = Engine._persist
 
     async def later(self: Engine, election: Election) -> None:
@@ -33,7 +33,7 @@ def vote_before_it_is_on_disk(patch: pytest.MonkeyPatch) -> None:
 
 
 def commit_of_older_epochs(patch: pytest.MonkeyPatch) -> None:
-    """2: the high watermark counts records of earlier epochs before one of the own epoch."""
+    """The high watermark counts records of earlier epochs before one of the own epoch."""
 
     def count_majority(member: Any, role: Any) -> None:
         offset = role.replicas.majority_offset()
@@ -44,7 +44,7 @@ def commit_of_older_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 def truncation_below_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """3: a follower truncates a little more than necessary, without looking at its high watermark."""
+    """A follower truncates a little more than necessary, without looking at its high watermark."""
 
     def truncate(member: Any, role: Any, event: Any) -> None:
         member.emit(TruncateTo(max(member.log.start_offset, cut_for(member.log, event.diverging) - 3)))
@@ -53,7 +53,7 @@ def truncation_below_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
 
 
 def snapshot_id_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    """4: a snapshot is named by the offset of its last record, not by the next one."""
+    """A snapshot is named by the offset of its last record, not by the next one."""
     take = Delivery._take
 
     def off_by_one(self: Delivery, batch: Any) -> None:
@@ -71,12 +71,12 @@ def snapshot_id_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def leader_without_a_majority_stays(patch: pytest.MonkeyPatch) -> None:
-    """5: a leader whose followers do not fetch any more goes on."""
+    """A leader whose followers do not fetch any more goes on."""
     patch.setattr(leading, "_check_quorum_at", lambda member: None)
 
 
 def failed_sync_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    """19: the log counts as synced although the sync has failed."""
+    """The log counts as synced although the sync has failed."""
 
     async def sync(self: LogWork) -> None:
         async with self.log.log.turn():
@@ -89,7 +89,7 @@ def failed_sync_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def recovery_point_beyond_the_synced_log(patch: pytest.MonkeyPatch) -> None:
-    """20: the recovery point says that everything is on the disk, so a restart does not look."""
+    """The recovery point says that everything is on the disk, so a restart does not look."""
     point = MetadataLog.checkpoint_job
 
     def checkpoint_job(self: MetadataLog, high_watermark: int) -> Any:
@@ -100,7 +100,7 @@ def recovery_point_beyond_the_synced_log(patch: pytest.MonkeyPatch) -> None:
 
 
 def rename_without_a_directory_sync(patch: pytest.MonkeyPatch) -> None:
-    """Spare: a new quorum-state has its name only in memory."""
+    """A new quorum-state has its name only in memory."""
 
     def write(fs: FileSystem, directory: str, election: Election, voters: Iterable[int]) -> None:
         path = f"{directory}/{QUORUM_STATE}"
@@ -119,7 +119,7 @@ def rename_without_a_directory_sync(patch: pytest.MonkeyPatch) -> None:
 
 
 def append_is_acknowledged_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
-    """Of replication, 6: the caller gets its offset as soon as the leader has the record."""
+    """The caller gets its offset as soon as the leader has the record."""
     append = Engine.append
 
     def at_once(self: Engine, epoch: int, records: Any) -> "asyncio.Future[int]":

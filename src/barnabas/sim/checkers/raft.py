@@ -1,4 +1,4 @@
-"""C6: the rules of the quorum. Valid under all faults but a disk that lies or is replaced by an older one.
+"""The rules of the quorum. Valid under all faults but a disk that lies or is replaced by an older one.
 
 Most rules are checked when a probe reports an event, because later the state is gone: what is durable at the
 moment an answer leaves, what a leader's log has when it is elected. `ledger` is what is committed: the first

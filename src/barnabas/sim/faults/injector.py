@@ -135,9 +135,11 @@ class Injector:
             case "full_disk":
                 node.disk.capacity = node.disk.used
                 return lambda: self._empty(node)
-            case "isolate":
+            case "isolate" | "part":
                 direction = rule.fact("direction")
-                for other in names:
+                # A node that parts from the cluster keeps its clients.
+                others = names if rule.do == "isolate" else [one.name for one in self._cluster.nodes()]
+                for other in others:
                     if other != node.name and other != "localhost":
                         if direction in ("both", "out"):
                             network.cut(node.name, other, one_way=True)
@@ -145,11 +147,11 @@ class Injector:
                             network.cut(other, node.name, one_way=True)
                 return lambda: self._join(node)
             case "cut":
-                others = [one for one in self._targets(rule.fact("other"), None) if one is not node]
-                if not others:
+                peers = [one for one in self._targets(rule.fact("other"), None) if one is not node]
+                if not peers:
                     return None
-                network.cut(node.name, others[0].name)
-                return lambda: network.heal(node.name, others[0].name)
+                network.cut(node.name, peers[0].name)
+                return lambda: network.heal(node.name, peers[0].name)
             case "delay":
                 for other in names:
                     if other != node.name:

@@ -24,6 +24,7 @@ ACTIONS: Final[dict[str, tuple[str, ...]]] = {
     "pause": (),
     "suspend": (),
     "isolate": ("direction",),
+    "part": ("direction",),
     "cut": ("other",),
     "reset": (),
     "delay": ("ms",),

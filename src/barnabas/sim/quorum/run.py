@@ -18,6 +18,7 @@ from barnabas.raft.settings import QuorumSettings
 from barnabas.sim.checkers import Violation
 from barnabas.sim.checkers.raft import NodeView, RaftChecker
 from barnabas.sim.errors import SimulationTooLong
+from barnabas.sim.faults.catalogue import CATALOGUE
 from barnabas.sim.faults.injector import Injector
 from barnabas.sim.faults.schedule import InvalidSchedule, Rule, from_json, to_json
 from barnabas.sim.faults.swarm import random_rules
@@ -35,6 +36,8 @@ PROBES: Final = (
     "quorum.applied",
     "quorum.loaded",
 )
+# The share of random runs with a schedule of the catalogue.
+CATALOGUE_SHARE: Final = 0.3
 # How often the run looks for violations, and for the end of healing.
 SLICE_S: Final = 0.25
 # Loop iterations per node and virtual second of an idle quorum, with room for a slow election.
@@ -123,6 +126,16 @@ def random_spec(seed: int) -> QuorumSpec:
     rng = Random(f"quorum spec {seed}")
     voters = rng.choice((3, 3, 3, 5))
     duration_ms = rng.choice((4_000, 8_000, 15_000))
+    if rng.random() < CATALOGUE_SHARE:
+        rules = tuple(CATALOGUE[rng.choice(list(CATALOGUE))](rng))
+    else:
+        rules = random_rules(
+            rng,
+            probes=PROBES,
+            duration_ms=duration_ms,
+            count=rng.choice((2, 6, 15)),
+            disk_errors=rng.random() < 0.5,
+        )
     return QuorumSpec(
         seed=seed,
         voters=voters,
@@ -133,13 +146,7 @@ def random_spec(seed: int) -> QuorumSpec:
         batches_between_snapshots=rng.choice((5, 20, 1_000_000)),
         segment_ms=rng.choice((100, 1_000, 1_000_000)),
         retention_bytes=rng.choice((1_000, 5_000, 10_000_000)),
-        rules=random_rules(
-            rng,
-            probes=PROBES,
-            duration_ms=duration_ms,
-            count=rng.choice((2, 6, 15)),
-            disk_errors=rng.random() < 0.5,
-        ),
+        rules=rules,
     )
 
 
