@@ -1,6 +1,6 @@
 """TxnOffsetCommit: pending offsets, and their end with the transaction's marker.
 
-The checks are those of plain commits in commits.py, with Kafka's differences: clients of this API do not know
+The checks are those of plain commits in offsets.py, with Kafka's differences: clients of this API do not know
 the error codes of the consumer protocol, and do not use topic ids. A decision changes no state before it is
 applied, not even a member's session, because the log may refuse its records.
 """
