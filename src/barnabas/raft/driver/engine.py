@@ -219,6 +219,9 @@ class Engine:
                 if self.stopped is not None and not isinstance(self.stopped, asyncio.CancelledError):
                     raise QuorumClosed(self._why)
                 effects = self.core.step(event, self._clock.monotonic_ms())
+                if any(isinstance(effect, LostLeadership) for effect in effects):
+                    # Before anything is awaited, or an append would follow the end of the epoch.
+                    self._leading = None
                 await self._carry_out(effects)
         except Exception as error:
             self.stop(error)

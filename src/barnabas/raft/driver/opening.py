@@ -4,7 +4,8 @@ A missing directory is created. A directory of Kafka is taken over: it has no re
 truncates only what looks like a torn end of the last segment.
 """
 
-from typing import NamedTuple
+from bisect import bisect_right
+from typing import Final, NamedTuple
 
 from barnabas.raft.driver.metadata_log import MetadataLog, write_recovery_point
 from barnabas.raft.errors import MissingSnapshot
@@ -22,9 +23,13 @@ from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.checkpoints import RECOVERY_POINTS, read_offsets
 from barnabas.storage.directory.partition_metadata import read_partition_metadata, write_partition_metadata
 from barnabas.storage.errors import CorruptFile
-from barnabas.storage.files import FileSystem
+from barnabas.storage.files import FileSystem, NotCached
+from barnabas.storage.log import Log
 from barnabas.storage.names import LOG, directory_name, split_name
 from barnabas.storage.recovery import open_log
+from barnabas.storage.segment.segment import Segment
+
+_REWRITTEN_AT_ONCE_BYTES: Final = 1024 * 1024
 
 
 class OpenedQuorum(NamedTuple):
@@ -54,6 +59,7 @@ def open_metadata_log(fs: FileSystem, parent: str, config: LogConfig, *, now_ms:
         now_ms=now_ms,
     )
     opened.log.topic_id = METADATA_TOPIC_ID
+    _make_durable(opened.log, recovery_point or 0)
     findings += opened.findings
     start = opened.log.start_offset
     snapshots = _snapshots(fs, directory, start)
@@ -62,6 +68,31 @@ def open_metadata_log(fs: FileSystem, parent: str, config: LogConfig, *, now_ms:
         raise MissingSnapshot(directory, log_start=start, newest=snapshot_id)
     log = MetadataLog(opened.log, snapshots)
     return OpenedQuorum(log, election, snapshot_id, snapshot, findings)
+
+
+def _make_durable(log: Log, recovery_point: int) -> None:
+    """Write everything above the recovery point again, and sync it, before other nodes are told of it.
+
+    After a kill the last records may only be in the page cache. After a failed sync the kernel counts their
+    pages as clean, and only a new write makes the next sync write them.
+    """
+    if recovery_point < log.end_offset:
+        first = max(0, bisect_right(log.bases, recovery_point) - 1)
+        for segment in log.segments[first:]:
+            file = segment.open()
+            for at in range(_position(segment, recovery_point), segment.size, _REWRITTEN_AT_ONCE_BYTES):
+                file.write(at, [file.read(at, min(_REWRITTEN_AT_ONCE_BYTES, segment.size - at))])
+            file.sync()
+    log.fs.sync_directory(log.directory)
+
+
+def _position(segment: Segment, offset: int) -> int:
+    """The byte at which the batch with an offset begins; 0 if the file must be read to find it."""
+    try:
+        found = segment.find(max(offset, segment.base_offset))
+    except NotCached:
+        return 0
+    return segment.size if found is None else found.position
 
 
 def _prepare(fs: FileSystem, parent: str, directory: str, findings: list[str]) -> int | None:
