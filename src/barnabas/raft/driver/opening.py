@@ -71,7 +71,7 @@ def open_metadata_log(fs: FileSystem, parent: str, config: LogConfig, *, now_ms:
 
 
 def _make_durable(log: Log, recovery_point: int) -> None:
-    """Write everything above the recovery point again, and sync it, before other nodes are told of it.
+    """Write everything above the recovery point again, and sync it, before this node acknowledges it.
 
     After a kill the last records may only be in the page cache. After a failed sync the kernel counts their
     pages as clean, and only a new write makes the next sync write them.
