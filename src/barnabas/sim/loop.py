@@ -495,14 +495,23 @@ def _process_of(context: dict[str, Any]) -> Process | None:
     return about.process if isinstance(about, (SimTask, SimFuture)) else CURRENT.get()
 
 
+# Whether a steady_garbage() is in use. Simulations never run in threads.
+_is_steady = False
+
+
 @contextmanager
 def steady_garbage() -> Iterator[None]:
-    """Collect only when gc.collect() is called, and only objects created inside.
+    """Collect only when gc.collect() is called, and only objects created inside. Nested uses change nothing.
 
     A collection has effects: a forgotten task reports its error, a forgotten stream closes its connection.
     Python collects depending on all allocations since the start of the process, so a run would depend on
     earlier tests. Here the run itself determines the times.
     """
+    global _is_steady
+    if _is_steady:
+        yield
+        return
+    _is_steady = True
     was_enabled = gc.isenabled()
     gc.disable()
     # Existing objects are irrelevant for this run, and would slow down every collection.
@@ -510,6 +519,7 @@ def steady_garbage() -> Iterator[None]:
     try:
         yield
     finally:
+        _is_steady = False
         gc.unfreeze()
         if was_enabled:
             gc.enable()

@@ -15,7 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import Context, ContextVar
 from random import Random
 from types import TracebackType
@@ -27,7 +27,7 @@ from barnabas.sim.disk import SimDisk
 from barnabas.sim.errors import SimulationFailed
 from barnabas.sim.faults.holds import Holds
 from barnabas.sim.history import History
-from barnabas.sim.loop import SimLoop
+from barnabas.sim.loop import SimLoop, steady_garbage
 from barnabas.sim.node import Node
 from barnabas.sim.process import Process
 
@@ -56,6 +56,8 @@ class World:
         self.disk = self.new_disk("disk")
         self.nodes: dict[str, Node] = {}
         self.holds = Holds()
+        # While the world exists, collections look only at its own objects.
+        self._garbage = ExitStack()
         self.history = History(self.loop.time_ns)
         # Killed processes, which are freed when nothing can notice any more.
         self.graves: list[Process] = []
@@ -133,11 +135,16 @@ class World:
             gc.collect()
 
     def __enter__(self) -> "World":
+        self._garbage.enter_context(steady_garbage())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with self._garbage:
+            self._close(error)
+
+    def _close(self, error: BaseException | None) -> None:
         if error is None:
             try:
                 self.close()
