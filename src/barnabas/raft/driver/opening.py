@@ -22,7 +22,7 @@ from barnabas.raft.snapshots import (
 from barnabas.storage.config import LogConfig
 from barnabas.storage.directory.checkpoints import RECOVERY_POINTS, read_offsets
 from barnabas.storage.directory.partition_metadata import read_partition_metadata, write_partition_metadata
-from barnabas.storage.errors import CorruptFile
+from barnabas.storage.errors import CorruptFile, is_full
 from barnabas.storage.files import FileSystem, NotCached
 from barnabas.storage.log import Log
 from barnabas.storage.names import LOG, directory_name, split_name
@@ -80,8 +80,13 @@ def _make_durable(log: Log, recovery_point: int) -> None:
         first = max(0, bisect_right(log.bases, recovery_point) - 1)
         for segment in log.segments[first:]:
             file = segment.open()
-            for at in range(_position(segment, recovery_point), segment.size, _REWRITTEN_AT_ONCE_BYTES):
-                file.write(at, [file.read(at, min(_REWRITTEN_AT_ONCE_BYTES, segment.size - at))])
+            try:
+                for at in range(_position(segment, recovery_point), segment.size, _REWRITTEN_AT_ONCE_BYTES):
+                    file.write(at, [file.read(at, min(_REWRITTEN_AT_ONCE_BYTES, segment.size - at))])
+            except OSError as error:
+                # A file system that copies on write needs room for this.
+                if not is_full(error):
+                    raise
             file.sync()
     log.fs.sync_directory(log.directory)
 
