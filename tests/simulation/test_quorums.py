@@ -1,5 +1,8 @@
 """Quorums of raft drivers under random faults, and under the stored schedules of failures that were found."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from barnabas.sim.quorum.run import random_spec, run_quorum, spec_from_json, spe
 from support.planted.raft import planted
 from support.scale import scaled
 
+SOURCE = Path(__file__).parents[2] / "src"
 STORED = sorted((Path(__file__).parents[1] / "sim").glob("*.json"))
 SEEDS = scaled("BARNABAS_QUORUM_SEEDS", 10, 3_000)
 
@@ -42,6 +46,31 @@ def test_a_run_is_determined_by_its_spec() -> None:
     assert first.digest == second.digest
     assert list(first.history.lines()) == list(second.history.lines())
     assert first.digest != run_quorum(random_spec(10)).digest
+
+
+DIGESTS = """
+import sys
+from barnabas.sim.quorum.run import random_spec, run_quorum
+for seed in range(int(sys.argv[1])):
+    run_quorum(random_spec(100 + seed))
+for seed in (0, 3, 5):
+    outcome = run_quorum(random_spec(seed))
+    print(seed, outcome.digest, *outcome.history.lines())
+"""
+
+
+def test_processes_agree_on_a_run_whatever_their_hash_seed_and_kernels() -> None:
+    def said(hash_seed: str, warm_up: int, **variables: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, **variables}
+        command = [sys.executable, "-c", DIGESTS, str(warm_up)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    first = said("0", 0)
+
+    assert len(first) > 10_000
+    assert said("1", 1) == first
+    # With the installed package, which may be compiled, and with the sources.
+    assert said("2", 0, PYTHONPATH=str(SOURCE)) == first
 
 
 def test_a_vote_that_leaves_before_it_is_on_the_disk_is_found() -> None:

@@ -30,7 +30,7 @@ def _when(probe: str, of: str, nth: int, do: str, role: str, for_ms: int, **fact
 def leader_without_voters(rng: Random) -> list[Rule]:
     """The leader is cut off from the voters, its clients stay attached. (KAFKA-15489)"""
     return [
-        _at(start, "part", "leader", rng.randrange(1_000, 5_000), direction=rng.choice(("both", "in", "out")))
+        _at(start, "part", "leader", rng.randrange(2_000, 8_000), direction=rng.choice(("both", "in", "out")))
         for start in (1_500, rng.randrange(4_000, 8_000))
     ]
 

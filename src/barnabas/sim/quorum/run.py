@@ -43,8 +43,9 @@ SLICE_S: Final = 0.25
 # Loop iterations per node and virtual second of an idle quorum, with room for a slow election.
 IDLE_TURNS_MAX: Final = 400
 IDLE_S: Final = 5
-# A deposed leader resigns after one and a half fetch timeouts; a disk write may delay it.
-STALE_LEADER_MS_MAX: Final = 4_000
+# A leader resigns after one and a half fetch timeouts without a majority. Its successor needs one to be
+# elected, so the two overlap for half of one, and a little more because of delays.
+STALE_LEADER_MS_MAX: Final = 2_000
 # A run with more callbacks than this is a storm.
 TURNS_MAX: Final = 300_000
 
@@ -171,7 +172,7 @@ class QuorumRun:
         self._client_nodes = [world.add_node(f"c{number + 1}") for number in range(spec.clients)]
         self.injector = Injector(world, self, spec.rules, world.dice("faults"))
         # A deposed leader that can tell the time and use its disk must notice within this.
-        slow = {"pause", "suspend", "hang_disk", "slow_disk", "drift"}
+        slow = {"pause", "suspend", "hang_disk", "slow_disk", "drift", "delay", "hold"}
         self._watches_stale = not slow.intersection(rule.do for rule in spec.rules)
         self._stale_since_ns: dict[str, int] = {}
 
