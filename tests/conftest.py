@@ -4,8 +4,10 @@ BARNABAS_KERNELS=compiled|interpreted is what the Makefile asks for: a run that 
 other kind would prove nothing.
 """
 
+import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from barnabas.base.kernels import compiled_kernels
+from barnabas.base.structured_log import log_to
 from support.scale import is_soak
 from support.spark.home import lay_out
 
@@ -54,6 +57,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # Before pytest deselects by marks.
+@pytest.fixture(autouse=True)
+def _no_log_handler_is_left() -> Iterator[None]:
+    """Commands that run in this process send the log to stderr, which the test has replaced by a file."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    left = [handler for handler in root.handlers if type(handler).__module__ == log_to.__module__]
+    for handler in left:
+        root.removeHandler(handler)
+    if left:
+        root.setLevel(level)
+        logging.captureWarnings(False)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the longest tests first, so that no worker has one left when the others are done."""

@@ -18,7 +18,7 @@ from support.quorums import LOG_DIRECTORY, ROOT, Recorder, bulk, config, elected
 
 SETTINGS = QuorumSettings(log_segment_bytes=1024 * 1024, max_retention_bytes=2_000_000)
 # Number of disk operations of live(). A test below fails if it changes.
-OPERATIONS = 303
+OPERATIONS = 305
 CRASHES = 2
 
 

@@ -297,6 +297,7 @@ _NOTED: Final = {"PersistState", "BecameLeader", "LostLeadership", "TruncateTo",
 
 def run_quorum(spec: QuorumSpec) -> Outcome:
     """Run a world from its first to its last moment, and judge it."""
+    disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         with World(spec.seed) as world:
@@ -317,7 +318,7 @@ def run_quorum(spec: QuorumSpec) -> Outcome:
             )
     finally:
         watch_probes(None)
-        logging.disable(logging.NOTSET)
+        logging.disable(disabled)
 
 
 def _judge(world: World, run: QuorumRun) -> list[Violation]:
