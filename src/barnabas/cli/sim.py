@@ -35,7 +35,11 @@ def run(options: Namespace) -> int:
 
     if options.action == "replay":
         which = options.which
-        outcome = run_quorum(random_spec(int(which)) if which.isdigit() else load(Path(which)))
+        try:
+            spec = random_spec(int(which)) if which.isdigit() else load(Path(which))
+        except (ValueError, KeyError, TypeError) as error:
+            raise Misuse(f"{which}: not a stored schedule: {error}") from None
+        outcome = run_quorum(spec)
         for line in timeline(outcome):
             print(line)
         return 1 if outcome.violations else 0
