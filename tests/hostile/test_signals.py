@@ -75,7 +75,7 @@ def no_traceback(text: str) -> None:
 
 @contextmanager
 def unread(data: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A broker whose stderr nobody reads: the first log line that finds the pipe full blocks it for good."""
+    """Start a broker whose stderr is never read: the first log line after the pipe is full blocks it."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     words = [sys.executable, "-m", "barnabas.cli.main", *up(data)]

@@ -7,7 +7,7 @@ import pytest
 
 from support.process.request_paths import PAGE, RequestPath, files_on, measured_paths, page
 
-# The files that a request may enter. More steps than this nobody keeps in mind.
+# The maximum number of files that a request may enter: a reader cannot keep more in mind.
 FILES_MAX = {"produce": 17, "fetch": 16, "commit": 28, "join": 32}
 # The calls when the limit was recorded. Lower them when a path becomes shorter; calls are time.
 CALLS_MAX = {"produce": 104, "fetch": 106, "commit": 166, "join": 311}

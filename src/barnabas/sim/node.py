@@ -56,7 +56,7 @@ class Node:
             return "off"
         return "paused" if self.process.is_paused else "running"
 
-    # What a program uses
+    # The interface for programs
 
     @property
     def executor(self) -> SimExecutor:

@@ -31,7 +31,7 @@ CANCELLED_MIN: Final = 100
 
 
 class Failure(NamedTuple):
-    """An error that nobody in the process handled."""
+    """An unhandled error of the process."""
 
     at_ns: int
     text: str

@@ -63,7 +63,7 @@ SAID = "b'one'\n['blocking']\n['orders', 'second']\nb'one'\n[]\nb'three'\n"
 
 
 def complaints(ended: Ended) -> list[str]:
-    """What was printed to stderr, except asyncio's debug messages about callbacks that took over 0.1 s."""
+    """Return the lines on stderr without asyncio's debug messages about callbacks over 0.1 s."""
     return [line for line in ended.err.splitlines() if not line.startswith("Executing <")]
 
 

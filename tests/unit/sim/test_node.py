@@ -311,3 +311,29 @@ def test_processes_take_turns_but_each_keeps_its_order() -> None:
             assert [number for one, number in order if one == name] == list(range(20))
     assert len({tuple(order) for order in orders}) == 3
     assert story(1) == orders[1]
+
+
+def test_a_machine_can_restart_with_an_older_or_an_empty_disk() -> None:
+    async def write(node: Node) -> None:
+        file = node.disk.open("/data", create=True)
+        node.disk.sync_directory("/")
+        file.write(0, [b"by %d" % node.incarnations])
+        file.sync()
+
+    with World() as world:
+        node = world.add_node("n1")
+        node.start(write)
+        world.run(asyncio.sleep(1))
+        node.back_up_disk()
+        node.start(write)
+        world.run(asyncio.sleep(1))
+        assert node.disk.read("/data") == b"by 2"
+
+        node.restore_disk()
+        assert node.disk.read("/data") == b"by 1"
+
+        node.replace_disk()
+        assert node.disk.tree() == {}
+        node.start(sleep)
+        with pytest.raises(ValueError, match="only be replaced when it is off"):
+            node.replace_disk()

@@ -22,7 +22,7 @@ from barnabas.protocol.tuned.decoder_source import write_decoder
 from barnabas.protocol.tuned.encoder_source import write_encoder
 from barnabas.protocol.tuned.structs import holds_records, nested_structs, write_class
 
-# What generated code may use; a module imports those of the names that it has.
+# The names available to generated code; a generated module imports the ones that it uses.
 _IMPORTS: Final = {
     "librt.strings": (
         "BytesWriter",

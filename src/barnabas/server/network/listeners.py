@@ -26,7 +26,7 @@ class Listeners:
         self._settings = settings
         self._ports = ports
         self._stats = stats
-        # Those that are bound.
+        # Bound listeners only.
         self.all: Final[list[Listener]] = []
         self.response_bytes: Final = ResponseBytes(response_limit_of(ports.memory_bytes))
 

@@ -32,7 +32,6 @@ class Injector:
 
     def __init__(self, world: World, cluster: Cluster, rules: tuple[Rule, ...], rng: Random) -> None:
         self.tally: dict[str, int] = {}
-        # (request kind, source, target): requests that are held back.
         self._world = world
         self._cluster = cluster
         self._rng = rng

@@ -236,7 +236,7 @@ class QuorumRun:
         )
         for client in self.clients:
             client.stop = True
-        # What a client has sent is committed or given up within its timeout.
+        # Within its timeout every append is committed or abandoned.
         await self._until(lambda: all(node.process is None for node in self._client_nodes), 5_000)
         return served and await self._until(self._all_agree, limit_ms)
 
